@@ -1,0 +1,1 @@
+"""Adversarial Constrained Policy Optimization and its baselines."""
