@@ -3,10 +3,17 @@
 from acpo.tasks.base import Box, DeviceTask, Discrete, HostTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.registry import make, names, register
 
-for _robot_and_task in ("PointGoal", "CarGoal", "PointCircle", "CarCircle"):
-    for _level in range(3):
-        register(f"{_robot_and_task}{_level}", f"acpo.tasks.navigation:{_robot_and_task.lower()}{_level}")
-register("Go1", "acpo.tasks.quadruped:make_go1")
+for _robot in ("Point", "Car"):
+    for _goal in ("Goal", "Circle"):
+        for _level in range(3):
+            register(
+                f"{_robot}{_goal}{_level}",
+                "acpo.tasks.navigation:make",
+                robot=_robot,
+                goal=_goal,
+                level=_level,
+            )
+register("Go1", "acpo.tasks.quadruped:make")
 
 __all__ = [
     "Box",

@@ -13,16 +13,16 @@ Task = DeviceTask | HostTask
 Factory = Callable[..., Task]
 """Called as `factory(num_envs=…, backend=…, **options)`; backend is "auto", "native" or "mjx"."""
 
-_FACTORIES: dict[str, Factory | str] = {}
+_FACTORIES: dict[str, tuple[Factory | str, dict[str, Any]]] = {}
 
 
-def register(name: str, factory: Factory | str) -> None:
-    """Make `name` known to `acpo.make` and the command line.
+def register(name: str, factory: Factory | str, **options: Any) -> None:
+    """Make `name` known to `acpo.make` and the command line; `options` go to the factory.
 
     A string "package.module:function" is imported only when the task is made, so that listing
     tasks does not load their simulators.
     """
-    _FACTORIES[name] = factory
+    _FACTORIES[name] = (factory, options)
 
 
 def names() -> list[str]:
@@ -37,8 +37,8 @@ def make(name: str, num_envs: int, backend: str = "auto", **options: Any) -> Tas
 
             return gym.from_path(name, num_envs=num_envs, **options)
         raise UserError(f"There is no task '{name}'; {nearest(name, names())}")
-    factory = _FACTORIES[name]
+    factory, preset = _FACTORIES[name]
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(importlib.import_module(module), attribute)
-    return factory(num_envs=num_envs, backend=backend, **options)
+    return factory(num_envs=num_envs, backend=backend, **(preset | options))
