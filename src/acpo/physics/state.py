@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
+import mujoco
 import numpy as np
 
 Array = jax.Array | np.ndarray
@@ -19,3 +21,26 @@ class PhysicsState(NamedTuple):
     """[B, nv]"""
     sensordata: Array
     """[B, ns] of a forward computation at this very state, with the last ctrl still applied."""
+
+
+@dataclass(frozen=True)
+class SensorLayout:
+    """Where each named sensor lies in `sensordata`."""
+
+    places: tuple[tuple[str, int, int], ...]
+    """Name, first index and length of each sensor."""
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel) -> SensorLayout:
+        return cls(
+            tuple(
+                (model.sensor(i).name, int(model.sensor_adr[i]), int(model.sensor_dim[i]))
+                for i in range(model.nsensor)
+            )
+        )
+
+    def __getitem__(self, name: str) -> slice:
+        for known, start, length in self.places:
+            if known == name:
+                return slice(start, start + length)
+        raise KeyError(name)

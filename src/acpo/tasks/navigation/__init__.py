@@ -1,0 +1,28 @@
+"""Point and Car, Goal and Circle: Safety-Gymnasium's navigation tasks, step for step, in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpo.errors import UserError
+from acpo.tasks.navigation.circle import Circle
+from acpo.tasks.navigation.episode import Rules
+from acpo.tasks.navigation.goal import Goal
+from acpo.tasks.navigation.host import NavigationTask
+from acpo.tasks.navigation.robot import ROBOTS
+
+GAMES = {"Goal": Goal, "Circle": Circle}
+
+
+def rules(robot: str, goal: str, level: int) -> Rules:
+    """The task of a robot ("Point", "Car") in a game ("Goal", "Circle") at a level (0, 1, 2)."""
+    return Rules(ROBOTS[robot], GAMES[goal](level))
+
+
+def make(
+    num_envs: int, backend: str = "auto", *, robot: str, goal: str, level: int, **options: Any
+) -> NavigationTask:
+    """A batch of `num_envs` environments; `options` go to the backend's class."""
+    if backend in ("auto", "native"):
+        return NavigationTask(rules(robot, goal, level), num_envs, **options)
+    raise UserError(f"There is no backend '{backend}'; known are: auto, native, mjx.")
