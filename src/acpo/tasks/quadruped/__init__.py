@@ -9,6 +9,7 @@ import jax
 from acpo.errors import UserError
 from acpo.tasks.base import DeviceTask, HostTask
 from acpo.tasks.quadruped.config import PRESETS, Go1Config, make_config
+from acpo.tasks.quadruped.native import Go1Native
 
 __all__ = ["PRESETS", "Go1Config", "make", "make_config"]
 
@@ -36,11 +37,10 @@ def make(
     if backend == "auto":
         backend = "native" if jax.default_backend() == "cpu" else "mjx"
     if backend == "native":
-        from acpo.tasks.quadruped.native import Go1Native
-
         return Go1Native(config, num_envs, threads)
     if backend == "mjx":
-        from acpo.tasks.quadruped.device import Go1Device
+        # MJX is an optional dependency.
+        from acpo.tasks.quadruped.device import Go1Device  # noqa: PLC0415
 
         return Go1Device.create(config, impl)
     raise UserError(f"There is no physics backend '{backend}'; known are: auto, native, mjx.")

@@ -7,17 +7,17 @@ import jax.numpy as jnp
 
 from acpo.tasks.quadruped.config import Go1Config
 
+DRAWS = 4
 
-def draw_commands(config: Go1Config, key: jax.Array, count: int) -> jax.Array:
-    """[count, 3] fresh commands.
+
+def commands(config: Go1Config, uniform: jax.Array) -> jax.Array:
+    """[B, 3] fresh commands from uniform numbers [B, 4] in [0, 1).
 
     Small planar ones become zero, since a robot cannot tell them from standing; a tenth are zero
     altogether, so that standing is learned too.
     """
-    draw_key, stand_key = jax.random.split(key)
-    limits = jnp.asarray(config.command_limits)
-    command = jax.random.uniform(draw_key, (count, 3), minval=-limits, maxval=limits)
+    command = (2 * uniform[:, :3] - 1) * jnp.asarray(config.command_limits)
     crawling = jnp.linalg.norm(command[:, :2], axis=-1) < config.command_dead_zone
     command = command.at[:, :2].set(jnp.where(crawling[:, None], 0.0, command[:, :2]))
-    standing = jax.random.bernoulli(stand_key, config.standing_probability, (count, 1))
+    standing = uniform[:, 3:] < config.standing_probability
     return jnp.where(standing, 0.0, command)

@@ -105,8 +105,8 @@ class Go1Config:
     """Ask all feet to stand at exactly zero command, rather than to march on the spot."""
 
     # Observation, spec 3.
-    gravity_norm: Literal[9.81, 1.0] = 9.81
-    """Length of the gravity vector in observation and orientation cost, m/s² (1: a unit vector)."""
+    gravity_norm: float = 9.81
+    """Length of the gravity vector in observation and orientation cost: 9.81 m/s², or 1."""
     joint_velocity_scale: float = 0.05
     """Factor on the observed joint velocities (paper)."""
     linear_velocity_scale: float = 2.0
@@ -217,7 +217,7 @@ class Go1Config:
         """The bound in the units of `gravity_norm`: both readings mean a tilt near 45 degrees."""
         if self.orientation_limit is not None:
             return self.orientation_limit
-        return 7.0 if self.gravity_norm == 9.81 else 0.7
+        return 0.7 if self.gravity_norm == 1.0 else 7.0
 
     @property
     def randomises_worlds(self) -> bool:

@@ -34,11 +34,9 @@ def desired_contact(config: Go1Config, phases: jax.Array) -> jax.Array:
     """
     duty = config.duty
     warped = jnp.where(phases < duty, 0.5 * phases / duty, 0.5 + 0.5 * (phases - duty) / (1 - duty))
-
-    def rises(at: float) -> jax.Array:
-        return norm.cdf(warped - at, scale=config.contact_smoothing)
-
-    return rises(0.0) * (1 - rises(0.5)) + rises(1.0) * (1 - rises(1.5))
+    edges = jnp.asarray([0.0, 0.5, 1.0, 1.5]).reshape(4, 1, 1)
+    begin, end, begin_next, end_next = norm.cdf(warped - edges, scale=config.contact_smoothing)
+    return begin * (1 - end) + begin_next * (1 - end_next)
 
 
 def schedule(config: Go1Config, phases: jax.Array, command: jax.Array) -> jax.Array:

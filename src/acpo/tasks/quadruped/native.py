@@ -11,6 +11,7 @@ from acpo.physics.state import PhysicsState
 from acpo.tasks.base import Box, HostTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.costs import COSTS
+from acpo.tasks.quadruped.gait import clock
 from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.observation import SIZE
 from acpo.tasks.quadruped.randomisation import Worlds, apply_to_batch, draw_worlds
@@ -116,6 +117,16 @@ class Go1Native(HostTask):
     def commands(self) -> np.ndarray:
         """[B, 3] the velocity commands in force."""
         return np.asarray(self._running().command)
+
+    def set_commands(self, commands: np.ndarray) -> None:
+        """Put commands [B, 3] in force until the next draw; the next observation shows them."""
+        command = jax.device_put(jnp.array(commands, jnp.float32), self._device)
+        self._episodes = self._running()._replace(command=command)
+
+    def phases(self) -> np.ndarray:
+        """[B, 4] where the gait clock of each foot stands, in cycles."""
+        running = self._running()
+        return np.asarray(clock(self.config, running.phase_start, running.elapsed))
 
     def _running(self) -> Episodes:
         if self._episodes is None:

@@ -33,6 +33,7 @@ def touching(config: Go1Config, reading: Reading) -> jax.Array:
 def observe(
     config: Go1Config,
     reading: Reading,
+    *,
     action: jax.Array,
     last_action: jax.Array,
     phases: jax.Array,
@@ -79,8 +80,6 @@ def _disturb(config: Go1Config, senses: list[jax.Array], key: jax.Array) -> list
         config.noise_angular_velocity,
         config.noise_gravity * config.gravity_norm,
     )
-    keys = jax.random.split(key, len(senses))
-    return [
-        sense + jax.random.uniform(each, sense.shape, minval=-amount, maxval=amount)
-        for sense, amount, each in zip(senses, amounts, keys, strict=True)
-    ]
+    noise = jax.random.uniform(key, (senses[0].shape[0], 33), minval=-1.0)
+    noises = jnp.split(noise, [12, 24, 27, 30], axis=-1)
+    return [sense + amount * unit for sense, amount, unit in zip(senses, amounts, noises, strict=True)]

@@ -15,14 +15,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from acpo.physics.state import PhysicsState
-from acpo.tasks.quadruped import gait, rewards
-from acpo.tasks.quadruped.commands import draw_commands
+from acpo.physics.state import Array, PhysicsState
+from acpo.tasks.quadruped import commands, gait, resets, rewards
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.costs import raw_costs
 from acpo.tasks.quadruped.observation import observe
 from acpo.tasks.quadruped.reading import Reading, Robot, describe, read
-from acpo.tasks.quadruped.resets import draw_starts
 
 
 class Episodes(NamedTuple):
@@ -90,7 +88,7 @@ class Rules:
         elapsed = jnp.zeros(count, jnp.int32)
         if self.config.random_clocks:
             elapsed = jax.random.randint(clock_key, (count,), 0, self.config.episode_steps)
-        return self._fresh(next_key, fresh_key, elapsed)
+        return self._fresh(next_key, _draws(fresh_key, count), elapsed)
 
     def targets(self, episodes: Episodes, actions: jax.Array) -> Drive:
         """Clip actions [B, 12] and turn them into joint targets, q_default + 0.25 a (spec 2)."""
@@ -114,8 +112,9 @@ class Rules:
     ) -> Outcome:
         """Value the state that `action` [B, 12] led to; `broken` [B] are worlds the simulator lost."""
         config = self.config
-        next_key, command_key, noise_key, fresh_key = jax.random.split(episodes.key, 4)
-        count = action.shape[0]
+        next_key, noise_key, fresh_key = jax.random.split(episodes.key, 3)
+        # One draw serves a new command and a new episode, which no world has in the same step.
+        uniform = _draws(fresh_key, action.shape[0])
         reading = read(self.robot, physics)
         failed = broken | _exploded(config, physics)
         elapsed = episodes.elapsed + 1
@@ -129,10 +128,18 @@ class Rules:
         terminated = failed | fallen(config, reading)
         truncated = (elapsed >= config.episode_steps) & ~terminated
         renewed = (elapsed % config.command_steps == 0) & (elapsed < config.episode_steps)
-        command = jnp.where(renewed[:, None], draw_commands(config, command_key, count), episodes.command)
-        observation = observe(config, reading, action, episodes.action, phases, command, noise_key)
+        command = choose(renewed, commands.commands(config, uniform[:, : commands.DRAWS]), episodes.command)
+        observation = observe(
+            config,
+            reading,
+            action=action,
+            last_action=episodes.action,
+            phases=phases,
+            command=command,
+            key=noise_key,
+        )
 
-        fresh, qpos, qvel = self._fresh(next_key, fresh_key, jnp.zeros_like(elapsed))
+        fresh, qpos, qvel = self._fresh(next_key, uniform, jnp.zeros_like(elapsed))
         ended = terminated | truncated
         going_on = Episodes(next_key, elapsed, episodes.phase_start, command, action, episodes.late)
         merged = [choose(ended, new, old) for new, old in zip(fresh[1:], going_on[1:], strict=True)]
@@ -155,28 +162,39 @@ class Rules:
         zero = jnp.zeros_like(episodes.action)
         key = jax.random.fold_in(episodes.key, 2)
         reading = read(self.robot, physics)
-        return observe(config, reading, zero, zero, phases, episodes.command, key)
+        return observe(
+            config,
+            reading,
+            action=zero,
+            last_action=zero,
+            phases=phases,
+            command=episodes.command,
+            key=key,
+        )
 
     def _fresh(
-        self, next_key: jax.Array, key: jax.Array, elapsed: jax.Array
+        self, next_key: jax.Array, uniform: jax.Array, elapsed: jax.Array
     ) -> tuple[Episodes, jax.Array, jax.Array]:
         config, count = self.config, elapsed.shape[0]
-        command_key, phase_key, late_key, start_key = jax.random.split(key, 4)
-        phase = jnp.zeros(count)
-        if config.random_phase:
-            phase = jax.random.uniform(phase_key, (count,))
-        late = jnp.zeros(count, bool)
-        if config.random_delay:
-            late = jax.random.bernoulli(late_key, 0.5, (count,))
+        for_command, for_gait, for_start = jnp.split(uniform, [commands.DRAWS, commands.DRAWS + 2], axis=-1)
+        phase = for_gait[:, 0] if config.random_phase else jnp.zeros(count)
         episodes = Episodes(
             key=next_key,
             elapsed=elapsed,
             phase_start=gait.start_at(config, phase, elapsed),
-            command=draw_commands(config, command_key, count),
+            command=commands.commands(config, for_command),
             action=jnp.zeros((count, 12)),
-            late=late,
+            late=(for_gait[:, 1] < 0.5) & config.random_delay,
         )
-        return episodes, *draw_starts(config, self.robot, start_key, count)
+        return episodes, *resets.starts(config, self.robot, for_start)
+
+
+def _draws(key: jax.Array, count: int) -> jax.Array:
+    """Uniform numbers in [0, 1) for a command, the gait clock, the delay and a starting pose.
+
+    Drawn in one call: each costs more to compile than to run.
+    """
+    return jax.random.uniform(key, (count, commands.DRAWS + 2 + resets.DRAWS))
 
 
 def fallen(config: Go1Config, reading: Reading) -> jax.Array:
@@ -191,7 +209,7 @@ def fallen(config: Go1Config, reading: Reading) -> jax.Array:
     return tilted | low | reading.link_touch[:, 0]
 
 
-def reported_return(config: Go1Config, returns: jax.Array, lengths: jax.Array) -> jax.Array:
+def reported_return(config: Go1Config, returns: Array, lengths: Array) -> Array:
     """EpRet, the sum of R over an episode by 1000, from the learner's return and the episode's length.
 
     The learner's reward is affine in R, so the paper's number needs no second signal; steps missing
