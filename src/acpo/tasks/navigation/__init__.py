@@ -11,7 +11,7 @@ from acpo.tasks.navigation.goal import Goal
 from acpo.tasks.navigation.host import NavigationTask
 from acpo.tasks.navigation.robot import ROBOTS
 
-GAMES = {"Goal": Goal, "Circle": Circle}
+GAMES: dict[str, type[Goal] | type[Circle]] = {"Goal": Goal, "Circle": Circle}
 
 
 def rules(robot: str, goal: str, level: int) -> Rules:

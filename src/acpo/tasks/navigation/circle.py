@@ -40,7 +40,7 @@ class Circle:
     @property
     def costs(self) -> tuple[str, ...]:
         """Level 0 keeps one cost, always 0, as the original's cost_sum is."""
-        return ("out_of_boundary",) if self.level else ("none",)
+        return ("out_of_boundary",) if self.level else ("sum",)
 
     def sample(self, key: jax.Array, num: int) -> Layout:
         """Robot uniform in a square, no rejection; a goal, which the game ignores, at the origin."""

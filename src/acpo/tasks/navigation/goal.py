@@ -24,7 +24,7 @@ VASE_SPEED = 1e-4
 REACH = 3.0
 
 _PLACEMENTS = (Placement(1.0, 0, 0), Placement(1.5, 8, 1), Placement(2.0, 10, 10))
-_COSTS = (("none",), ("hazards",), ("hazards", "vases_contact", "vases_velocity"))
+_COSTS = (("sum",), ("hazards",), ("hazards", "vases_contact", "vases_velocity"))
 
 
 class GoalState(NamedTuple):
@@ -84,7 +84,13 @@ class Goal:
 
         def draw() -> tuple[jax.Array, jax.Array]:
             return draw_goals(
-                key, self.placement, met, state.goal_xy, agent_xy, state.hazards_xy, world.vases_xy
+                key,
+                self.placement,
+                met,
+                state.goal_xy,
+                agent_xy=agent_xy,
+                hazards_xy=state.hazards_xy,
+                vases_xy=world.vases_xy,
             )
 
         goal_xy, stuck = jax.lax.cond(met.any(), draw, lambda: (state.goal_xy, jnp.zeros_like(met)))

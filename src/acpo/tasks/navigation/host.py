@@ -15,12 +15,23 @@ import numpy as np
 from acpo.physics.resting import RestingPhysics
 from acpo.physics.state import PhysicsState
 from acpo.tasks.base import Reset, TaskSpec, TimeStep
-from acpo.tasks.navigation.episode import EpisodeState, Rules, Step
+from acpo.tasks.navigation.episode import EpisodeState, Rules
 from acpo.tasks.navigation.layout import Layout
 from acpo.tasks.navigation.model import build_model, vase_names
 
 POOL = 256
 """Layouts are drawn this many at a time: one at each reset would cost more than the physics."""
+
+
+class HostStep(NamedTuple):
+    """`episode.Step` in NumPy."""
+
+    observation: np.ndarray
+    reward: np.ndarray
+    costs: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    goal_met: np.ndarray
 
 
 class Ended(NamedTuple):
@@ -46,7 +57,7 @@ class NavigationTask:
         *,
         threads: int | None = None,
         random_phases: bool = True,
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: str = "float32",
         park: bool = True,
     ) -> None:
         """`random_phases` starts the clocks at random, so that every batch ends its share of
@@ -73,10 +84,19 @@ class NavigationTask:
     def spec(self) -> TaskSpec:
         return self.rules.spec()
 
+    @staticmethod
+    def total_cost(costs: np.ndarray) -> np.ndarray:
+        """[...] the original's cost_sum of costs [..., K]: 1 where any is positive (section 5)."""
+        return (costs > 0).any(axis=-1).astype(costs.dtype)
+
+    @property
+    def frames_per_second(self) -> int:
+        return round(1 / (self.model.opt.timestep * self.rules.robot.substeps))
+
     def reset(self, seed: int) -> Reset:
         """All environments from the start; the same seed gives the same layouts for either robot."""
         with jax.enable_x64(True):
-            key, phase_key, self._pool_key = jax.random.split(jax.random.key_data(jax.random.key(seed)), 3)
+            key, phase_key, self._pool_key = jax.random.split(raw_key(seed), 3)
             self._refill()
             layout, qpos, qvel = self._take(self.num_envs)
             self.physics.set_state(np.arange(self.num_envs), qpos, qvel)
@@ -95,7 +115,7 @@ class NavigationTask:
         physics, broken = self.physics.step(ctrl)
         with jax.enable_x64(True):
             self._state, out = _advance(self.rules, self._state, physics, broken)
-            step = Step(*map(np.asarray, out))
+            step = HostStep(*map(np.asarray, out))
             self.goal_met = step.goal_met
             final = step.observation.astype(self.dtype)
             done = step.terminated | step.truncated
@@ -156,7 +176,7 @@ class NavigationTask:
         `game` is the `GoalState` or `CircleState` of these environments.
         """
         with jax.enable_x64(True):
-            key, self._pool_key = jax.random.split(jax.random.key_data(jax.random.key(seed)))
+            key, self._pool_key = jax.random.split(raw_key(seed))
             self._refill()
             self.physics.set_state(np.arange(self.num_envs), qpos, qvel)
             physics = self.physics.forward()
@@ -183,8 +203,8 @@ class NavigationTask:
         if self._state is None:
             self.reset(0)
         with jax.enable_x64(True):
-            structure = jax.tree.structure(self._state)
-            leaves = [jnp.asarray(saved[f"episode_{i}"]) for i in range(structure.num_leaves)]
+            old, structure = jax.tree.flatten(self._state)
+            leaves = [jnp.asarray(saved[f"episode_{i}"]) for i in range(len(old))]
             self._state = jax.tree.unflatten(structure, leaves)
             self._pool_key = jnp.asarray(saved["pool_key"])
             self._refill()
@@ -195,6 +215,11 @@ class NavigationTask:
 
     def close(self) -> None:
         """Nothing to give back: MuJoCo's threads end with the object."""
+
+
+def raw_key(seed: int) -> jax.Array:
+    """A random key as plain numbers, which save and load like any other array."""
+    return jax.random.key_data(jax.random.key(seed))
 
 
 def _draw_pool_impl(

@@ -98,7 +98,9 @@ def sample_layouts(key: jax.Array, num: int, placement: Placement) -> Layout:
     agent, first_goal = places[:, 0], places[:, 1]
     hazards, vases = places[:, 2 : 2 + placement.hazards], places[:, 2 + placement.hazards :]
     everyone = jnp.ones(num, bool)
-    goal, _ = draw_goals(goal_key, placement, everyone, first_goal, agent, hazards, vases)
+    goal, _ = draw_goals(
+        goal_key, placement, everyone, first_goal, agent_xy=agent, hazards_xy=hazards, vases_xy=vases
+    )
     turn = 2 * jnp.pi
     return Layout(
         agent,
@@ -116,6 +118,7 @@ def draw_goals(
     placement: Placement,
     wanted: jax.Array,
     goal_xy: jax.Array,
+    *,
     agent_xy: jax.Array,
     hazards_xy: jax.Array,
     vases_xy: jax.Array,
