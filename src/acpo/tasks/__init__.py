@@ -13,6 +13,8 @@ for _robot in ("Point", "Car"):
                 goal=_goal,
                 level=_level,
             )
+register("Tabular", "acpo.tasks.tabular:make")
+register("Tabular2", "acpo.tasks.tabular:make", costs=2)
 register("Go1", "acpo.tasks.quadruped:make")
 
 __all__ = [

@@ -1,0 +1,264 @@
+"""ACPO's schedule: two opposed stages, budgets that follow them, and a projection (Algorithm 3).
+
+The stages alternate: most reward under the budgets d, then least cost above the reward g. When
+the pair (g, cost) no longer moves from cycle to cycle, a *convergence event* steers d towards the
+desired budgets: if a cost is too high, d is lowered and a projection takes the policy there by the
+shortest way; if there is room, d is raised. Each departure from the paper's text is a field of
+`AdversarialConfig`; `spec` of the fields says which value is the paper's.
+
+K costs; W iterations in the queues.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from acpo.config import AdversarialConfig, Config
+from acpo.learning.networks import Policy
+from acpo.problem import MAX_REWARD, MIN_COST, PROJECTION, Problem, max_reward, min_cost, projection, select
+from acpo.schedules.base import Report, Schedule
+
+SMALL = 1e-8
+
+
+class AdversarialState(NamedTuple):
+    desired: jax.Array
+    """[K] d_des"""
+    budgets: jax.Array
+    """[K] d"""
+    aim: jax.Array
+    """[K] what min-cost stages lower d to: d_des at first, later where the events have steered d, so
+    that a stage in between does not undo what the controller has learned"""
+    ceiling: jax.Array
+    """[K] d⁰, above which d is never raised"""
+    reward_budget: jax.Array
+    """[] g"""
+    reward_noise: jax.Array
+    """[] deviation of the returns measured in the max-reward stage"""
+    stage: jax.Array
+    """[] int"""
+    stage_length: jax.Array
+    """[] int: updates the present stage has made"""
+    violated: jax.Array
+    """[K] bool: costs over their desired budget when the min-cost stage began"""
+    queue: jax.Array
+    """[W, 1 + K] the last measured returns, oldest first"""
+    queue_filled: jax.Array
+    """[] int: rows of the queue measured since the last event"""
+    stage_sum: jax.Array
+    """[1 + K] returns measured of policies of the present stage, summed"""
+    stage_square: jax.Array
+    """[] squares of the reward among them"""
+    cycle: jax.Array
+    """[1 + K] (g, mean cost after min-cost) of the last whole cycle"""
+    cycles: jax.Array
+    """[] int: whole cycles since the last event"""
+    events: jax.Array
+    """[] int"""
+    finished: jax.Array
+    """[] bool: the mean cost converged to the desired budget"""
+    anchor: Policy
+    """π_anchor: the policy at the last event"""
+
+
+def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState:
+    costs = desired.shape[0]
+    start = desired * config.adversarial.initial
+    zero = jnp.zeros((), jnp.int32)
+    return AdversarialState(
+        desired=desired,
+        budgets=start,
+        aim=desired,
+        ceiling=start,
+        reward_budget=jnp.zeros(()),
+        reward_noise=jnp.zeros(()),
+        stage=jnp.full((), MAX_REWARD, jnp.int32),
+        stage_length=zero,
+        violated=jnp.ones(costs, bool),
+        queue=jnp.zeros((config.adversarial.window, 1 + costs)),
+        queue_filled=zero,
+        stage_sum=jnp.zeros(1 + costs),
+        stage_square=jnp.zeros(()),
+        cycle=jnp.zeros(1 + costs),
+        cycles=zero,
+        events=zero,
+        finished=jnp.zeros((), bool),
+        anchor=policy,
+    )
+
+
+def measure(state: AdversarialState, returns: jax.Array) -> AdversarialState:
+    """Push the returns [1 + K] of the present policy into queue and stage sums."""
+    return state._replace(
+        queue=jnp.concatenate([state.queue[1:], returns[None]]),
+        queue_filled=jnp.minimum(state.queue_filled + 1, state.queue.shape[0]),
+        stage_sum=state.stage_sum + returns,
+        stage_square=state.stage_square + returns[0] ** 2,
+    )
+
+
+def enter(state: AdversarialState, stage: int) -> AdversarialState:
+    """Begin a stage."""
+    return state._replace(
+        stage=jnp.full((), stage, jnp.int32),
+        stage_length=jnp.zeros((), jnp.int32),
+        stage_sum=jnp.zeros_like(state.stage_sum),
+        stage_square=jnp.zeros_like(state.stage_square),
+    )
+
+
+def choose(condition: jax.Array, yes: AdversarialState, no: AdversarialState) -> AdversarialState:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def stage_means(state: AdversarialState) -> jax.Array:
+    """[1 + K] mean returns over the stage that just ended."""
+    return state.stage_sum / jnp.maximum(state.stage_length, 1)
+
+
+def end_max_reward(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
+    """g ← mean(D_R); go to min-cost, or skip it when nothing is over its desired budget."""
+    means = stage_means(state)
+    variance = state.stage_square / jnp.maximum(state.stage_length, 1) - means[0] ** 2
+    violated = means[1:] > state.desired
+    state = state._replace(
+        reward_budget=means[0],
+        reward_noise=jnp.sqrt(jnp.maximum(variance, 0.0)),
+        violated=violated if settings.skip_satisfied else jnp.ones_like(violated),
+    )
+    to_min_cost = enter(state, MIN_COST)
+    if not settings.skip_satisfied:
+        return to_min_cost
+    # A min-cost stage with nothing to do is over at once and leaves the budgets alone.
+    return choose(jnp.any(violated), to_min_cost, end_cycle(state))
+
+
+def end_min_cost(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
+    """d ← mean(D_C), kept from rising and from undercutting the desired budget; go to max-reward."""
+    means = stage_means(state)
+    if settings.monotone:
+        budgets = jnp.minimum(state.budgets, jnp.maximum(means[1:], state.aim))
+    else:
+        budgets = means[1:]
+    return end_cycle(state._replace(budgets=budgets))
+
+
+def end_cycle(state: AdversarialState) -> AdversarialState:
+    """Remember what this cycle came to and begin the next with max-reward."""
+    cycle = jnp.concatenate([state.reward_budget[None], stage_means(state)[1:]])
+    return enter(state._replace(cycle=cycle, cycles=state.cycles + 1), MAX_REWARD)
+
+
+def settled(settings: AdversarialConfig, now: jax.Array, before: jax.Array, desired: jax.Array) -> jax.Array:
+    """[] whether no value moved by more than the tolerance of max(|value|, d_des)."""
+    floor = jnp.concatenate([jnp.zeros(1), desired])
+    scale = jnp.maximum(jnp.abs(now), floor) + SMALL
+    return jnp.all(jnp.abs(now - before) <= settings.tolerance * scale)
+
+
+def queue_settled(settings: AdversarialConfig, state: AdversarialState) -> jax.Array:
+    """[] Algorithm 3's words: both queues are full and their spread is within the tolerance."""
+    full = state.queue_filled >= state.queue.shape[0]
+    return full & settled(settings, state.queue.max(axis=0), state.queue.min(axis=0), state.desired)
+
+
+def queue_means(state: AdversarialState) -> jax.Array:
+    """[1 + K] means of the part of the queues measured since the last event."""
+    size = state.queue.shape[0]
+    recent = jnp.arange(size) >= size - state.queue_filled
+    return jnp.sum(jnp.where(recent[:, None], state.queue, 0.0), axis=0) / jnp.maximum(state.queue_filled, 1)
+
+
+def converge(settings: AdversarialConfig, state: AdversarialState, policy: Policy) -> AdversarialState:
+    """A convergence event: done, or a step of the budgets towards the desired ones."""
+    cost = queue_means(state)[1:]
+    error = state.desired - cost
+    near = jnp.abs(error) <= settings.finish * state.desired + SMALL
+    over = (error < 0) & ~near
+    # A cost that stays under a budget already as loose as it gets does not bind: nothing to steer.
+    under = (error > 0) & ~near & (state.budgets < state.ceiling)
+    too_high = jnp.any(over)
+    done = ~too_high & ~jnp.any(under)
+
+    gains = jnp.where(over, settings.gain, jnp.where(under & ~too_high, settings.gain_under, 0.0))
+    budgets = jnp.clip(state.budgets + gains * error, 0.0, state.ceiling)
+    arrived = state.budgets <= state.aim * (1 + settings.tolerance)
+    aim = jnp.where(arrived, budgets, jnp.minimum(state.aim, budgets))
+    state = state._replace(
+        events=state.events + 1,
+        cycles=jnp.zeros_like(state.cycles),
+        queue_filled=jnp.zeros_like(state.queue_filled),
+        finished=done,
+        budgets=jnp.where(done, state.budgets, budgets),
+        aim=jnp.where(done, state.aim, aim),
+    )
+    project = enter(state._replace(anchor=policy), PROJECTION)
+    return choose(too_high, project, enter(state, MAX_REWARD))
+
+
+def alternate(settings: AdversarialConfig, state: AdversarialState, returns: jax.Array) -> AdversarialState:
+    """Leave a stage whose length, or for a projection whose aim, is reached."""
+    after_max = choose(state.stage_length >= settings.max_reward, end_max_reward(settings, state), state)
+    after_min = choose(state.stage_length >= settings.min_cost, end_min_cost(settings, state), state)
+    arrived = jnp.all(returns[1:] <= state.budgets) & (state.stage_length > 0)
+    left = arrived | (state.stage_length >= settings.projection)
+    after_projection = choose(left, enter(state, MAX_REWARD), state)
+    stages = (after_max, after_min, after_projection)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves)[state.stage], *stages)
+
+
+def update(
+    config: Config, state: AdversarialState, returns: jax.Array, policy: Policy, iteration: jax.Array
+) -> tuple[AdversarialState, Problem]:
+    """Algorithm 3 for one iteration, then the problem of the stage it chose."""
+    settings = config.adversarial
+    if settings.initial_measured:
+        first = iteration == 0
+        start = jnp.maximum(state.budgets, returns[1:])
+        state = state._replace(
+            budgets=jnp.where(first, start, state.budgets), ceiling=jnp.where(first, start, state.ceiling)
+        )
+    measured = measure(state, returns)
+    if settings.convergence == "cycle":
+        before = measured
+        alternated = alternate(settings, measured, returns)
+        ended = alternated.cycles > before.cycles
+        event = ended & (alternated.cycles > 1) & settled(settings, alternated.cycle, before.cycle, state.desired)
+        after = choose(event, converge(settings, alternated, policy), alternated)
+    else:
+        event = queue_settled(settings, measured) & (measured.stage != PROJECTION)
+        after = choose(event, converge(settings, measured, policy), alternate(settings, measured, returns))
+    exploring = iteration < settings.explore
+    # While exploring no stage is counted: the first max-reward stage starts after it.
+    state = choose(exploring, enter(measured, MAX_REWARD), after)
+    problem = select(
+        state.stage,
+        (
+            max_reward(state.budgets),
+            min_cost(
+                state.violated,
+                state.reward_budget - settings.reward_slack * state.reward_noise,
+                guards(settings, state),
+                state.reward_noise,
+            ),
+            projection(state.budgets),
+        ),
+    )
+    return state._replace(stage_length=state.stage_length + 1), problem
+
+
+def guards(settings: AdversarialConfig, state: AdversarialState) -> jax.Array:
+    """[K] limits that keep the min-cost stage from trading a satisfied cost for a violated one."""
+    if not settings.guard_satisfied:
+        return jnp.full_like(state.desired, jnp.inf)
+    return jnp.where(state.violated, jnp.inf, state.desired)
+
+
+def report(state: AdversarialState) -> Report:
+    return Report(state.budgets, state.reward_budget, state.stage, state.events, state.finished)
+
+
+SCHEDULE = Schedule(init, update, report, anchor=lambda state: state.anchor)
