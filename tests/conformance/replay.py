@@ -170,7 +170,9 @@ def native_physics(
     model = build_model(rules.robot, vases, rules.game.vases_cost)
     if tolerance is not None:
         model.opt.tolerance = tolerance
-    return RestingPhysics(model, count, rules.robot.substeps, "agent", vase_names(vases), park=park)
+    return RestingPhysics(
+        model, count, rules.robot.substeps, pusher="agent", bodies=vase_names(vases), park=park
+    )
 
 
 def replay(
@@ -183,7 +185,7 @@ def replay(
         with jax.enable_x64(True):
             physics = native_physics(rules, len(trace["t"]), park, tolerance)
             return head | physics_errors(rules, trace, physics) | logic_errors(rules, trace)
-    from acpo.physics.mjx import MjxPhysics
+    from acpo.physics.mjx import MjxPhysics  # noqa: PLC0415
 
     model = build_model(rules.robot, rules.game.vases, rules.game.vases_cost)
     physics = MjxPhysics(model, len(trace["t"]), rules.robot.substeps)

@@ -39,6 +39,7 @@ class RestingPhysics(NativePhysics):
         model: mujoco.MjModel,
         num_worlds: int,
         substeps: int,
+        *,
         pusher: str,
         bodies: Sequence[str],
         threads: int | None = None,

@@ -196,7 +196,7 @@ class GymnasiumTask:
         """`factory(**options)` makes one environment. `asynchronous` gives each a process of its
         own. `episode_steps` is a time limit, by default the environment's own, or 1000."""
         self.num_envs = num_envs
-        self._label = label or getattr(factory, "__name__", "The environment")
+        self._label = str(label or getattr(factory, "__name__", "The environment"))
         keywords = options or {}
 
         def one(index: int) -> Callable[[], CostEnv]:
@@ -233,11 +233,13 @@ class GymnasiumTask:
             names = tuple(getattr(env._env, "cost_names", ()))
             if len(names) != env.num_costs:
                 names = ("cost",) if env.num_costs == 1 else tuple(f"cost_{i}" for i in range(env.num_costs))
-            discrete = isinstance(env.action_space, gymnasium.spaces.Discrete)
+            actions = env.action_space
             return TaskSpec(
                 name=self._label,
-                observation_size=env.observation_space.shape[0],
-                actions=Discrete(int(env.action_space.n)) if discrete else Box(env.action_space.shape[0]),
+                observation_size=int(np.prod(env.observation_space.shape or ())),
+                actions=Discrete(int(actions.n))
+                if isinstance(actions, gymnasium.spaces.Discrete)
+                else Box(int(np.prod(actions.shape or ()))),
                 costs=names,
                 episode_steps=env.limit,
             )
@@ -249,7 +251,9 @@ class GymnasiumTask:
 
     def reset(self, seed: int) -> Reset:
         """All environments from the start, each with a seed of its own. Clocks start at zero."""
-        seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs) >> 1]
+        seeds: list[int | None] = [
+            int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs) >> 1
+        ]
         with self._telling():
             observation, _ = self._vector.reset(seed=seeds)
         self._observation = np.asarray(observation, np.float32)

@@ -138,5 +138,6 @@ class Rules:
         def choose(new: jax.Array, old: jax.Array) -> jax.Array:
             return jnp.where(done.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
-        episodes = jax.tree.map(choose, fresh._replace(key=()), state._replace(key=()))
-        return episodes._replace(key=state.key)
+        # The key belongs to the batch and not to a world.
+        keyless = jax.tree.map(choose, fresh[:-1], state[:-1])
+        return EpisodeState(*keyless, state.key)

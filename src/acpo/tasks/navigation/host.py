@@ -70,7 +70,13 @@ class NavigationTask:
         game = rules.game
         self.model = build_model(rules.robot, game.vases, game.vases_cost)
         self.physics = RestingPhysics(
-            self.model, num_envs, rules.robot.substeps, "agent", vase_names(game.vases), threads, park
+            self.model,
+            num_envs,
+            rules.robot.substeps,
+            pusher="agent",
+            bodies=vase_names(game.vases),
+            threads=threads,
+            park=park,
         )
         self._pool_size = max(POOL, num_envs)
         self.goal_met = np.zeros(num_envs, bool)

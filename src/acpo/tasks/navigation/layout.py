@@ -22,6 +22,8 @@ VASE_KEEPOUT = 0.15
 TRIES_PER_OBJECT = 100
 TRIES_PER_GOAL = 10_000
 
+Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
 
 class Layout(NamedTuple):
     """Starting places of B worlds, with H hazards and V vases."""
@@ -74,10 +76,10 @@ def sample_layouts(key: jax.Array, num: int, placement: Placement) -> Layout:
     key, yaw_key, vase_key, goal_key = jax.random.split(key, 4)
     worlds = jnp.arange(num)
 
-    def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
+    def unfinished(carry: Carry) -> jax.Array:
         return (carry[2] < count).any()
 
-    def attempt(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def attempt(carry: Carry) -> Carry:
         key, places, index, tries = carry
         key, draw = jax.random.split(key)
         current = jnp.minimum(index, count - 1)
@@ -132,10 +134,10 @@ def draw_goals(
     keepouts = jnp.asarray(np.delete(placement.keepouts(), 1), others.dtype) + GOAL_KEEPOUT
     half_side = jnp.full(wanted.shape, placement.half - GOAL_KEEPOUT, others.dtype)
 
-    def missing(carry: tuple[jax.Array, ...]) -> jax.Array:
+    def missing(carry: Carry) -> jax.Array:
         return carry[2].any() & (carry[3] < TRIES_PER_GOAL)
 
-    def attempt(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def attempt(carry: Carry) -> Carry:
         key, goal, lacking, tries = carry
         key, draw = jax.random.split(key)
         point = draw_in_square(draw, half_side)
