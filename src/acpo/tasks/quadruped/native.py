@@ -11,16 +11,19 @@ from acpo.physics.state import PhysicsState
 from acpo.tasks.base import Box, HostTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.costs import COSTS
-from acpo.tasks.quadruped.gait import clock
 from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.observation import SIZE
 from acpo.tasks.quadruped.randomisation import Worlds, apply_to_batch, draw_worlds
+from acpo.tasks.quadruped.reading import Reading, read
 from acpo.tasks.quadruped.rules import Episodes, Rules, reported_return
 
 _begin = jax.jit(Rules.begin, static_argnums=(0, 2))
 _targets = jax.jit(Rules.targets, static_argnums=0)
 _judge = jax.jit(Rules.judge, static_argnums=0)
 _first_observation = jax.jit(Rules.first_observation, static_argnums=0)
+
+_read = jax.jit(read, static_argnums=0)
+_schedule = jax.jit(Rules.schedule, static_argnums=0)
 
 
 def go1_spec(config: Go1Config) -> TaskSpec:
@@ -123,10 +126,13 @@ class Go1Native(HostTask):
         command = jax.device_put(jnp.array(commands, jnp.float32), self._device)
         self._episodes = self._running()._replace(command=command)
 
-    def phases(self) -> np.ndarray:
-        """[B, 4] where the gait clock of each foot stands, in cycles."""
-        running = self._running()
-        return np.asarray(clock(self.config, running.phase_start, running.elapsed))
+    def reading(self) -> Reading:
+        """The robots as they stand now, sensors of the last step or reset included."""
+        return _read(self._rules.robot, self.physics.state())
+
+    def schedule(self) -> np.ndarray:
+        """[B, 4] desired contact of each foot, 1 for stance."""
+        return np.asarray(_schedule(self._rules, self._running()))
 
     def _running(self) -> Episodes:
         if self._episodes is None:

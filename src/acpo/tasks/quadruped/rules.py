@@ -172,6 +172,11 @@ class Rules:
             key=key,
         )
 
+    def schedule(self, episodes: Episodes) -> jax.Array:
+        """[B, 4] the desired contact that the last step was judged by."""
+        phases = gait.clock(self.config, episodes.phase_start, episodes.elapsed)
+        return gait.schedule(self.config, phases, episodes.command)
+
     def _fresh(
         self, next_key: jax.Array, uniform: jax.Array, elapsed: jax.Array
     ) -> tuple[Episodes, jax.Array, jax.Array]:
