@@ -157,7 +157,7 @@ class Reference:
 
 
 def measure(
-    task: str, num_envs: int, vector_envs: int, rounds: int, seconds: float, peers: Path | None
+    task: str, *, num_envs: int, vector_envs: int, rounds: int, seconds: float, peers: Path | None
 ) -> dict[str, Any]:
     """One task: every contestant in turn, `rounds` times over."""
     contestants: dict[str, Contestant] = {
@@ -192,6 +192,7 @@ def measure(
 
 def run(
     tasks: Sequence[str] = TASKS,
+    *,
     num_envs: int = 512,
     vector_envs: int = 128,
     rounds: int = 5,
@@ -211,8 +212,11 @@ def run(
         raise UserError(f"There is no Python at {peers}.")
     rows = []
     for task in tasks:
-        rows.append(measure(task, num_envs, vector_envs, rounds, seconds, peers))
-        line = json.dumps(rows[-1])
+        row = measure(
+            task, num_envs=num_envs, vector_envs=vector_envs, rounds=rounds, seconds=seconds, peers=peers
+        )
+        rows.append(row)
+        line = json.dumps(row)
         print(line, flush=True)
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)

@@ -139,5 +139,5 @@ class Rules:
             return jnp.where(done.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
         # The key belongs to the batch and not to a world.
-        keyless = jax.tree.map(choose, fresh[:-1], state[:-1])
-        return EpisodeState(*keyless, state.key)
+        game, clock, total, costs, observation = jax.tree.map(choose, fresh[:-1], state[:-1])
+        return EpisodeState(game, clock, total, costs, observation, state.key)
