@@ -18,6 +18,9 @@ from acpo.tasks.base import Reset, TaskSpec, TimeStep
 from acpo.tasks.navigation.episode import EpisodeState, Rules
 from acpo.tasks.navigation.layout import Layout
 from acpo.tasks.navigation.model import build_model, vase_names
+from acpo.tasks.navigation.picture import top_down
+from acpo.tasks.navigation.render import Painter
+from acpo.tasks.navigation.scene import describe
 
 POOL = 256
 """Layouts are drawn this many at a time: one at each reset would cost more than the physics."""
@@ -86,6 +89,7 @@ class NavigationTask:
         self.ended = Ended(np.zeros(0, int), np.zeros(0), np.zeros((0, len(game.costs))), np.zeros(0, int))
         """The episodes that the last step ended."""
         self._state: EpisodeState | None = None
+        self._painter: Painter | None = None
 
     def spec(self) -> TaskSpec:
         return self.rules.spec()
@@ -219,8 +223,22 @@ class NavigationTask:
         prefix = "physics_"
         self.physics.load({n.removeprefix(prefix): v for n, v in saved.items() if n.startswith(prefix)})
 
+    def render(self, index: int = 0, top: bool = False, size: int = 480) -> np.ndarray:
+        """A picture [size, size, 3] of one environment: by MuJoCo, or from above without graphics."""
+        game = jax.tree.map(lambda leaf: np.asarray(leaf)[index], self.state.game)
+        qpos = np.asarray(self.physics.state().qpos)[index]
+        scene = describe(self.rules, qpos, game, np.asarray(self.state.observation)[index])
+        if top:
+            return top_down(scene, size)
+        if self._painter is None:
+            self._painter = Painter(self.model, size, size)
+        return self._painter.paint(scene)
+
     def close(self) -> None:
-        """Nothing to give back: MuJoCo's threads end with the object."""
+        """Give the graphics context back; MuJoCo's threads end with the object."""
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
 
 
 def raw_key(seed: int) -> jax.Array:

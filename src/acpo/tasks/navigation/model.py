@@ -23,6 +23,8 @@ def build_spec(robot: Robot, vases: int, touch: bool) -> mujoco.MjSpec:
     if vases <= 1:
         # To split so few bodies into independent groups costs the Car more than it saves.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
+    spec.visual.headlight.ambient = [0.45, 0.45, 0.45]
+    spec.visual.headlight.diffuse = [0.45, 0.45, 0.45]
     for name in vase_names(vases):
         body = spec.worldbody.add_body(name=name, pos=[0, 0, VASE_HALF_SIZE - VASE_SINK])
         body.add_freejoint(name=name)
