@@ -22,6 +22,7 @@ def make(
     evaluation: bool = False,
     threads: int | None = None,
     impl: str | None = None,
+    max_worlds: int | None = None,
     **changes: Any,
 ) -> HostTask | DeviceTask:
     """A batch of Go1s.
@@ -29,7 +30,8 @@ def make(
     `backend` "native" simulates on threads, "mjx" in the compiled graph; "auto" takes "mjx" where
     JAX has an accelerator. `preset` is one of `PRESETS` and `changes` are fields of `Go1Config`.
     `evaluation` is the task that reported numbers are measured on (see `Go1Config.for_evaluation`).
-    `threads` is for "native", `impl` ("jax" or "warp") for "mjx".
+    `threads` is for "native". For "mjx", `impl` is "jax" or "warp" (None: the faster one here) and
+    `max_worlds` the most worlds in one program, which several seeds side by side multiply.
     """
     config = make_config(preset, **changes)
     if evaluation:
@@ -42,5 +44,5 @@ def make(
         # MJX is an optional dependency.
         from acpo.tasks.quadruped.device import Go1Device  # noqa: PLC0415
 
-        return Go1Device.create(config, impl)
+        return Go1Device.create(config, max_worlds or num_envs, impl)
     raise UserError(f"There is no physics backend '{backend}'; known are: auto, native, mjx.")

@@ -1,0 +1,98 @@
+"""The Go1 in the compiled graph: the same rules as `native`, over MJX."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from acpo.physics.state import Array
+from acpo.tasks.base import DeviceTask, Reset, TaskSpec, TimeStep
+from acpo.tasks.quadruped.config import Go1Config
+from acpo.tasks.quadruped.graph import Bodies, GraphPhysics
+from acpo.tasks.quadruped.model import build_model
+from acpo.tasks.quadruped.native import go1_spec
+from acpo.tasks.quadruped.randomisation import draw_worlds, model_fields
+from acpo.tasks.quadruped.rules import Episodes, Rules, choose, reported_return
+
+
+class Go1State(NamedTuple):
+    """B robots between steps."""
+
+    episodes: Episodes
+    bodies: Bodies
+    fields: dict[str, jax.Array]
+    """Constants of the model that differ between worlds; empty unless randomised."""
+    failures: jax.Array
+    """[] int32: worlds that broke down and were started again"""
+
+
+class Go1Device(DeviceTask):
+    """Go1s whose whole rollout is one compiled scan."""
+
+    physics: GraphPhysics
+    rules: Rules = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, config: Go1Config, max_worlds: int, impl: str | None = None) -> Go1Device:
+        """`impl` is "jax" or "warp", or None for the faster one here (see `GraphPhysics.create`)."""
+        physics = GraphPhysics.create(build_model(config), config.decimation, max_worlds, impl)
+        return cls(physics, Rules.of(config))
+
+    def spec(self) -> TaskSpec:
+        return go1_spec(self.rules.config)
+
+    def reported_return(self, returns: Array, lengths: Array) -> Array:
+        """The paper's episode reward from sums of the learner's reward and the episodes' lengths."""
+        return reported_return(self.rules.config, returns, lengths)
+
+    @eqx.filter_jit
+    def reset(self, key: jax.Array, num_envs: int) -> tuple[Go1State, Reset]:
+        config = self.rules.config
+        start_key, worlds_key = jax.random.split(key)
+        fields: dict[str, jax.Array] = {}
+        if config.randomises_worlds:
+            worlds = draw_worlds(config, worlds_key, num_envs)
+            fields = model_fields(build_model(config), worlds)._asdict()
+        episodes, qpos, qvel = self.rules.begin(start_key, num_envs)
+        bodies = self.physics.start(qpos, qvel)
+        physics = self.physics.forward(bodies, self._at_rest(num_envs), fields)
+        observation = self.rules.first_observation(episodes, physics)
+        state = Go1State(episodes, bodies, fields, jnp.zeros((), jnp.int32))
+        return state, Reset(observation, episodes.elapsed)
+
+    @eqx.filter_jit
+    def step(self, state: Go1State, actions: jax.Array) -> tuple[Go1State, TimeStep]:
+        drive = self.rules.targets(state.episodes, actions)
+        bodies = state.bodies
+        if self.rules.config.push_steps:
+            bodies = bodies._replace(qvel=bodies.qvel.at[:, :2].add(drive.push))
+        bodies, physics = self.physics.step(bodies, drive.ctrl, state.fields)
+        unbroken = jnp.zeros(actions.shape[0], bool)
+        outcome = self.rules.judge(state.episodes, physics, drive.action, unbroken)
+        ended = outcome.terminated | outcome.truncated
+        bodies, physics = self.physics.restart(
+            bodies,
+            physics.sensordata,
+            chosen=ended,
+            fresh=self.physics.start(outcome.qpos, outcome.qvel),
+            ctrl=self._at_rest(len(ended)),
+            fields=state.fields,
+        )
+        first = self.rules.first_observation(outcome.episodes, physics)
+        failures = state.failures + outcome.failed.sum(dtype=jnp.int32)
+        return Go1State(outcome.episodes, bodies, state.fields, failures), TimeStep(
+            choose(ended, first, outcome.observation),
+            outcome.observation,
+            outcome.reward,
+            outcome.costs,
+            outcome.terminated,
+            outcome.truncated,
+            outcome.failed,
+        )
+
+    def _at_rest(self, count: int) -> jax.Array:
+        """[count, 12] the targets of action 0, which hold a robot at its start."""
+        return jnp.tile(jnp.asarray(self.rules.config.default_pose), (count, 1))
