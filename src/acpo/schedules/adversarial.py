@@ -231,8 +231,9 @@ def update(
     else:
         event = queue_settled(settings, measured) & (measured.stage != PROJECTION)
         after = choose(event, converge(settings, measured, policy), alternate(settings, measured, returns))
-    exploring = iteration < settings.explore
-    # While exploring no stage is counted: the first max-reward stage starts after it.
+    exploring = iteration <= settings.explore
+    # While exploring no stage is counted: the first max-reward stage starts with the update of
+    # iteration n_e, whose measurement is still of a policy made before it.
     state = choose(exploring, enter(measured, MAX_REWARD), after)
     problem = select(
         state.stage,
