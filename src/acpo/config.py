@@ -89,7 +89,8 @@ class PPOConfig:
     max_grad_norm: float = 40.0
     """Gradients of each network are scaled down to this norm."""
     entropy: float = 0.0
-    """Weight of an entropy bonus."""
+    """Weight of an entropy bonus beside the standardised reward; it decays linearly to zero, so that
+    the policy learned at the end is not biased by it."""
 
 
 @dataclass(frozen=True)
@@ -193,14 +194,19 @@ class AdversarialConfig:
     the raw queues (Algorithm 3)."""
     tolerance: float = 0.02
     """Relative change below which a value counts as converged."""
-    finish: float = 0.01
+    finish: float = 0.005
     """δ_d: largest |mean cost − desired| / desired at which a convergence ends the search."""
+    margin: float = 0.005
+    """Aim this fraction under the desired budget: measured costs are noisy, a budget is a promise [0]."""
     stop_when_converged: bool = False
     """Stop training when the search ends instead of going on to the step limit."""
     gain: float = 1.0
     """k_p: step of the budgets at a convergence above the desired cost."""
     gain_under: float = 1.0
     """k: step of the budgets at a convergence below the desired cost."""
+    raised: float = 1.25
+    """The most a convergence event raises d, as a multiple of the desired budget: a cost that stays
+    under it for want of use must not leave a budget too loose to bind when it is needed [∞]."""
     guard_satisfied: bool = True
     """In min-cost, limit satisfied costs to their desired budget [no]."""
     skip_satisfied: bool = True

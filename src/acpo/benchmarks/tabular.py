@@ -36,9 +36,7 @@ def instances(count: int, costs: int) -> list[Instance]:
     made = []
     for seed in range(count):
         task, budgets = random_cmdp(seed, costs=costs)
-        made.append(
-            Instance(task, budgets, task.optimum(budgets).value, task.evaluate(task.uniform())[0])
-        )
+        made.append(Instance(task, budgets, task.optimum(budgets).value, task.evaluate(task.uniform())[0]))
     return made
 
 

@@ -26,14 +26,12 @@ SMALL = 1e-8
 
 class AdversarialState(NamedTuple):
     desired: jax.Array
-    """[K] d_des"""
+    """[K] d_des, less the margin"""
     budgets: jax.Array
     """[K] d"""
     aim: jax.Array
     """[K] what min-cost stages lower d to: d_des at first, later where the events have steered d, so
     that a stage in between does not undo what the controller has learned"""
-    ceiling: jax.Array
-    """[K] d⁰, above which d is never raised"""
     reward_budget: jax.Array
     """[] g"""
     reward_noise: jax.Array
@@ -66,13 +64,13 @@ class AdversarialState(NamedTuple):
 
 def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState:
     costs = desired.shape[0]
+    desired = desired * (1 - config.adversarial.margin)
     start = desired * config.adversarial.initial
     zero = jnp.zeros((), jnp.int32)
     return AdversarialState(
         desired=desired,
         budgets=start,
         aim=desired,
-        ceiling=start,
         reward_budget=jnp.zeros(()),
         reward_noise=jnp.zeros(()),
         stage=jnp.full((), MAX_REWARD, jnp.int32),
@@ -179,12 +177,14 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     near = jnp.abs(error) <= settings.finish * state.desired + SMALL
     over = (error < 0) & ~near
     # A cost that stays under a budget already as loose as it gets does not bind: nothing to steer.
-    under = (error > 0) & ~near & (state.budgets < state.ceiling)
+    highest = settings.raised * state.desired
+    under = (error > 0) & ~near & (state.budgets < highest)
     too_high = jnp.any(over)
     done = ~too_high & ~jnp.any(under)
 
     gains = jnp.where(over, settings.gain, jnp.where(under & ~too_high, settings.gain_under, 0.0))
-    budgets = jnp.clip(state.budgets + gains * error, 0.0, state.ceiling)
+    moved = state.budgets + gains * error
+    budgets = jnp.clip(moved, 0.0, jnp.maximum(highest, state.budgets))
     arrived = state.budgets <= state.aim * (1 + settings.tolerance)
     aim = jnp.where(arrived, budgets, jnp.minimum(state.aim, budgets))
     state = state._replace(
@@ -218,9 +218,7 @@ def update(
     if settings.initial_measured:
         first = iteration == 0
         start = jnp.maximum(state.budgets, returns[1:])
-        state = state._replace(
-            budgets=jnp.where(first, start, state.budgets), ceiling=jnp.where(first, start, state.ceiling)
-        )
+        state = state._replace(budgets=jnp.where(first, start, state.budgets))
     measured = measure(state, returns)
     if settings.convergence == "cycle":
         before = measured

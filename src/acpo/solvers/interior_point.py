@@ -67,10 +67,8 @@ def update(
         return jnp.where(limited, multiplier(slack, kappa, settings.penalty_max), 0.0)
 
     def weigh(surrogates: jax.Array) -> ppo.Weights:
-        """(objective + Σ λ·limit surrogate) / (1 + Σ λ)"""
         penalties = multipliers(jnp.zeros_like(surrogates) if settings.reading == "measured" else surrogates)
-        total = 1.0 + penalties.sum()
-        return ppo.Weights((problem.objective() + penalties * signs) / total, problem.anchor_weight / total)
+        return ppo.weights(problem.objective(), problem.anchor_weight, penalties, signs)
 
     def barrier(surrogates: jax.Array) -> jax.Array:
         """Σ φ on one minibatch. Divided by the units of its signal, so that its slope weighs the
@@ -80,7 +78,7 @@ def update(
         return jnp.sum(jnp.where(limited, values / batch.unit, 0.0))
 
     if settings.reading == "minibatch":
-        plain = ppo.Weights(problem.objective(), problem.anchor_weight)
+        plain = ppo.weights(problem.objective(), problem.anchor_weight, jnp.zeros_like(kappa), signs)
         result = ppo.optimise(
             config, state, policy, critics, batch, key, progress, lambda _: plain, barrier
         )

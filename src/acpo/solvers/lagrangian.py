@@ -107,9 +107,8 @@ def update(
     violation = jnp.where(limited, -problem.slack(batch.returns), 0.0)
     state = learn_multipliers(config, carry_over(config, state, limited), violation)
     penalties = jnp.where(limited, state.multipliers, 0.0)
-    total = 1.0 + penalties.sum()
-    signals = (problem.objective() + penalties * direction(batch.returns.shape[0] - 1)) / total
-    weights = ppo.Weights(signals, problem.anchor_weight / total)
+    signs = direction(batch.returns.shape[0] - 1)
+    weights = ppo.weights(problem.objective(), problem.anchor_weight, penalties, signs)
     policy, critics, moments, _, metrics = ppo.optimise(
         config, state.ppo, policy, critics, batch, key, progress, lambda _: weights
     )

@@ -33,6 +33,17 @@ class Weights(NamedTuple):
     """[1 + K] weight of each signal's advantage, to be maximised"""
     anchor: jax.Array
     """[] weight of KL(π ‖ anchor), to be minimised"""
+    entropy: jax.Array
+    """[] weight of the entropy bonus relative to the configured one"""
+
+
+def weights(objective: jax.Array, anchor: jax.Array, penalties: jax.Array, signs: jax.Array) -> Weights:
+    """(objective + Σ λ·limit surrogate) / (1 + Σ λ), anchor and entropy divided alike.
+
+    objective, penalties λ and the signs in which signals widen their slack: [1 + K].
+    """
+    total = 1.0 + penalties.sum()
+    return Weights((objective + penalties * signs) / total, anchor / total, 1 / total)
 
 
 Weigh = Callable[[jax.Array], Weights]
@@ -83,7 +94,7 @@ def policy_loss(
     ratio = jnp.exp(distribution.log_prob(sample.actions) - sample.log_probs)
     objective = clipped_surrogate(ratio, sample.advantages @ weights.signals, config.ppo.clip)
     if config.ppo.entropy:
-        objective += config.ppo.entropy * jnp.mean(distribution.entropy())
+        objective += config.ppo.entropy * weights.entropy * jnp.mean(distribution.entropy())
     if sample.anchor is not None:
         objective -= weights.anchor * jnp.mean(distribution.kl(sample.anchor))  # type: ignore[arg-type]
     if barrier is not None:
@@ -165,6 +176,7 @@ def optimise(
 
     def one_pass(carry: _Pass) -> _Pass:
         weights = weigh(carry.surrogates)
+        weights = weights._replace(entropy=weights.entropy * (1 - progress))
         key, shuffle_key = jax.random.split(carry.key)
         (policy, critics, moments), (losses, finite) = jax.lax.scan(
             lambda c, sample: gradient_step(c, sample, weights),
