@@ -1,6 +1,6 @@
 """Replay a recording of the original, step by step, and print how far we are from it.
 
-    python tests/conformance/replay.py FILE.npz [--backend native|mjx] [--no-park] [--tolerance T]
+    python tests/conformance/replay.py FILE.npz [--backend native|mjx] [--no-park] [--tolerance T] [--double]
 
 Every recorded state is set, its action applied for one step, and the result compared; then, apart
 from physics, lidar, reward, cost and flags are computed from the recorded next state. One JSON
@@ -17,6 +17,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,7 +89,7 @@ def sensor_fields(rules: Rules) -> dict[str, slice]:
     return {name: slice(int(e) - n, int(e)) for (name, n), e in zip(names.items(), ends, strict=True)}
 
 
-def physics_errors(rules: Rules, trace: dict[str, np.ndarray], physics: NativePhysics) -> dict[str, Any]:
+def physics_errors(rules: Rules, trace: dict[str, np.ndarray], physics: Any) -> dict[str, Any]:
     """One step of physics from every recorded state."""
     nq, nv = rules.robot.nq, rules.robot.nv
     qpos, qvel = to_world(rules, trace, trace["qpos"], trace["qvel"])
@@ -176,7 +177,12 @@ def native_physics(
 
 
 def replay(
-    path: str | Path, backend: str = "native", park: bool = True, tolerance: float | None = None
+    path: str | Path,
+    backend: str = "native",
+    *,
+    park: bool = True,
+    tolerance: float | None = None,
+    double: bool = False,
 ) -> dict[str, Any]:
     trace = load(path)
     rules = rules_of(trace)
@@ -185,12 +191,29 @@ def replay(
         with jax.enable_x64(True):
             physics = native_physics(rules, len(trace["t"]), park, tolerance)
             return head | physics_errors(rules, trace, physics) | logic_errors(rules, trace)
-    from acpo.physics.mjx import MjxPhysics  # noqa: PLC0415
+    with jax.enable_x64(double):
+        mjx = mjx_physics(rules, len(trace["t"]))
+        head |= {"implementation": mjx.implementation, "double": double}
+        return head | physics_errors(rules, trace, mjx) | logic_errors(rules, trace)
 
-    model = build_model(rules.robot, rules.game.vases, rules.game.vases_cost)
-    physics = MjxPhysics(model, len(trace["t"]), rules.robot.substeps)
-    head["implementation"] = physics.implementation
-    return head | physics_errors(rules, trace, physics) | logic_errors(rules, trace)
+
+def mjx_physics(rules: Rules, count: int) -> Any:
+    """MJX behind the two calls that a replay needs."""
+    from acpo.tasks.navigation.device import NavigationDeviceTask  # noqa: PLC0415
+
+    physics = NavigationDeviceTask.create(rules, count).physics
+
+    class Stepper:
+        implementation = physics.implementation
+
+        def set_state(self, _: Any, qpos: np.ndarray, qvel: np.ndarray) -> None:
+            self.bodies = physics.start(qpos, qvel)
+
+        def step(self, ctrl: np.ndarray) -> tuple[PhysicsState, np.ndarray]:
+            _, state, broken = eqx.filter_jit(physics.step)(self.bodies, ctrl)
+            return PhysicsState(*map(np.asarray, state)), np.asarray(broken)
+
+    return Stepper()
 
 
 def main() -> None:
@@ -199,8 +222,10 @@ def main() -> None:
     parser.add_argument("--backend", choices=("native", "mjx"), default="native")
     parser.add_argument("--no-park", action="store_true", help="simulate resting vases too")
     parser.add_argument("--tolerance", type=float, help="the solver's, instead of the model's own")
+    parser.add_argument("--double", action="store_true", help="mjx in double precision (implementation jax)")
     args = parser.parse_args()
-    print(json.dumps(replay(args.file, args.backend, not args.no_park, args.tolerance)))
+    options = {"park": not args.no_park, "tolerance": args.tolerance, "double": args.double}
+    print(json.dumps(replay(args.file, args.backend, **options)))
 
 
 if __name__ == "__main__":

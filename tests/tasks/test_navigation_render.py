@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-import acpo.tasks as tasks
+from acpo import tasks
 from acpo.errors import UserError
 from acpo.tasks.navigation.goal import GoalState
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import jax
 
 from acpo.errors import UserError
 from acpo.tasks.navigation.circle import Circle
@@ -10,6 +12,9 @@ from acpo.tasks.navigation.episode import Rules
 from acpo.tasks.navigation.goal import Goal
 from acpo.tasks.navigation.host import NavigationTask
 from acpo.tasks.navigation.robot import ROBOTS
+
+if TYPE_CHECKING:
+    from acpo.tasks.navigation.device import NavigationDeviceTask
 
 GAMES: dict[str, type[Goal] | type[Circle]] = {"Goal": Goal, "Circle": Circle}
 
@@ -21,8 +26,18 @@ def rules(robot: str, goal: str, level: int) -> Rules:
 
 def make(
     num_envs: int, backend: str = "auto", *, robot: str, goal: str, level: int, **options: Any
-) -> NavigationTask:
-    """A batch of `num_envs` environments; `options` go to the backend's class."""
-    if backend in ("auto", "native"):
+) -> NavigationTask | NavigationDeviceTask:
+    """A batch of `num_envs` environments.
+
+    `backend` "native" simulates on threads, "mjx" in the compiled graph; "auto" takes "mjx" where
+    JAX has an accelerator. `options` go to `NavigationTask`, or to `NavigationDeviceTask.create`.
+    """
+    if backend == "auto":
+        backend = "native" if jax.default_backend() == "cpu" else "mjx"
+    if backend == "native":
         return NavigationTask(rules(robot, goal, level), num_envs, **options)
+    if backend == "mjx":
+        from acpo.tasks.navigation.device import NavigationDeviceTask  # noqa: PLC0415
+
+        return NavigationDeviceTask.create(rules(robot, goal, level), num_envs, **options)
     raise UserError(f"There is no backend '{backend}'; known are: auto, native, mjx.")

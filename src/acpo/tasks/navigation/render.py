@@ -46,9 +46,9 @@ class Painter:
         self._camera.lookat[:2] = scene.robot_xy - np.clip(scene.robot_xy, -room, room)
         self._renderer.update_scene(self._data, self._camera)
         for centre, radius, height, colour in scene.discs:
-            self._add(CYLINDER, (radius, height, 0.0), (*centre, height), colour, 0.4)
+            self._add(CYLINDER, (radius, height, 0.0), (*centre, height), colour, alpha=0.4)
         for centre, half in scene.walls:
-            self._add(BOX, (*half, 0.15), (*centre, 0.15), WALLS, 0.5)
+            self._add(BOX, (*half, 0.15), (*centre, 0.15), WALLS, alpha=0.5)
         if scene.ring:
             self._ring(scene)
         self._lidars(scene)
@@ -61,7 +61,9 @@ class Painter:
             c, s = np.cos(angle), np.sin(angle)
             turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
             size = (0.015, np.pi * scene.ring / bars, 0.005)
-            self._add(BOX, size, (scene.ring * c, scene.ring * s, 0.005), scene.lidars[0][1], 1.0, turn)
+            self._add(
+                BOX, size, (scene.ring * c, scene.ring * s, 0.005), scene.lidars[0][1], alpha=1.0, turn=turn
+            )
 
     def _lidars(self, scene: Scene) -> None:
         """A ring of beads above the robot for each lidar, as solid as its target is close."""
@@ -69,7 +71,9 @@ class Painter:
             for b, value in enumerate(closeness):
                 angle = scene.robot_yaw + (b + 0.5) * 2 * np.pi / BINS
                 x, y = scene.robot_xy + 0.2 * np.array([np.cos(angle), np.sin(angle)])
-                self._add(SPHERE, (0.025,) * 3, (x, y, 0.35 + 0.07 * i), colour, 0.08 + 0.92 * float(value))
+                self._add(
+                    SPHERE, (0.025,) * 3, (x, y, 0.35 + 0.07 * i), colour, alpha=0.08 + 0.92 * float(value)
+                )
 
     def _add(
         self,
@@ -77,6 +81,7 @@ class Painter:
         size: tuple[float, ...],
         place: tuple[float, ...],
         colour: Colour,
+        *,
         alpha: float,
         turn: np.ndarray | None = None,
     ) -> None:

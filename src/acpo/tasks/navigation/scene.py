@@ -50,12 +50,12 @@ def describe(rules: Rules, qpos: np.ndarray, game: Any, observation: np.ndarray)
     if isinstance(rules.game, Goal):
         discs = [(np.asarray(xy), 0.2, 0.01, HAZARD) for xy in np.asarray(game.hazards_xy)]
         discs.append((np.asarray(game.goal_xy), 0.3, 0.08, GOAL))
-        colours, half, ring = (GOAL, HAZARD, VASE), rules.game.placement.half + 0.4, 0.0
+        half, ring = rules.game.placement.half + 0.4, 0.0
     else:
         across = [(np.array([side * WALL, 0.0]), np.array([0.02, 1.75])) for side in (-1, 1)]
         along = [(np.array([0.0, side * WALL]), np.array([1.75, 0.02])) for side in (-1, 1)]
         walls = [[], across, across + along][rules.game.level]
-        colours, half, ring = (GOAL,), 1.9, RADIUS
+        half, ring = 1.9, RADIUS
     return Scene(
         robot=rules.robot.name,
         qpos=qpos,
@@ -65,7 +65,7 @@ def describe(rules: Rules, qpos: np.ndarray, game: Any, observation: np.ndarray)
         vases=[(box[:2], turn(box[3:7])) for box in boxes],
         walls=walls,
         ring=ring,
-        lidars=list(zip(lidars, colours, strict=False)),
+        lidars=list(zip(lidars, (GOAL, HAZARD, VASE), strict=False)),
         half=half,
     )
 

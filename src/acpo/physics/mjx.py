@@ -1,0 +1,144 @@
+"""MuJoCo inside the compiled graph: B worlds of one model under MJX, in single precision.
+
+Two implementations stand behind the same calls: "warp" (mujoco_warp, NVIDIA cards) and "jax" (any
+device, but it cannot collide a cylinder with a box). Everything is a pure function of `Bodies`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from mujoco import mjx
+
+from acpo.errors import UserError
+from acpo.physics.state import PhysicsState
+
+TOLERANCE = 1e-6
+"""The solver's tolerance: below it there is only the noise of single precision to iterate on."""
+
+
+class Bodies(NamedTuple):
+    """All that the next step of B worlds depends on, besides controls."""
+
+    qpos: jax.Array
+    """[B, nq]"""
+    qvel: jax.Array
+    """[B, nv]"""
+    warmstart: jax.Array
+    """[B, nv] accelerations that the constraint solver starts from"""
+
+
+class MjxPhysics(eqx.Module):
+    """B worlds of one model; one `step` is `substeps` of MuJoCo's and the sensors after them."""
+
+    model: Any
+    template: Any
+    substeps: int = eqx.field(static=True)
+    implementation: str = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        model: mujoco.MjModel,
+        substeps: int,
+        *,
+        worlds: int,
+        contacts: int,
+        implementation: str | None = None,
+    ) -> MjxPhysics:
+        """`implementation` is "warp" where JAX has an NVIDIA card and "jax" elsewhere when None.
+
+        Warp keeps one store of contacts for all worlds that a program steps, seeds included:
+        `worlds` is the most of them, `contacts` the most that a single world can have. Neither
+        matters to "jax".
+        """
+        implementation = implementation or ("warp" if jax.default_backend() == "gpu" else "jax")
+        if implementation not in ("jax", "warp"):
+            raise UserError(f"There is no MJX implementation '{implementation}'; known are: jax, warp.")
+        sizes = {}
+        if implementation == "warp":
+            rows = 2 * (max(int(model.geom_condim.max()), 1) - 1)  # pyramidal friction cone
+            # Not all worlds are at their worst at once, so the common store is half of that.
+            sizes = {"naconmax": worlds * contacts // 2, "njmax": rows * contacts}
+        model = copy.copy(model)
+        model.opt.tolerance = TOLERANCE
+        if implementation == "jax":
+            _give_a_constraint(model)
+        try:
+            device_model = mjx.put_model(model, impl=implementation)
+            template = mjx.make_data(model, impl=implementation, **sizes)
+        except NotImplementedError as error:
+            raise UserError(
+                f"MJX's '{implementation}' cannot simulate this model ({error}); use the native backend, "
+                "or a machine with an NVIDIA card."
+            ) from error
+        except (ImportError, RuntimeError) as error:
+            raise UserError(f"MJX cannot use '{implementation}' on this machine: {error}.") from error
+        return cls(device_model, template, substeps, implementation)
+
+    def start(self, qpos: jax.Array, qvel: jax.Array) -> Bodies:
+        """Worlds at qpos [B, nq], qvel [B, nv], with nothing in the solver's memory."""
+        dtype = self.template.qpos.dtype
+        qpos, qvel = jnp.asarray(qpos, dtype), jnp.asarray(qvel, dtype)
+        return Bodies(qpos, qvel, jnp.zeros_like(qvel))
+
+    def step(self, bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, PhysicsState, jax.Array]:
+        """Hold `ctrl` [B, nu]; gives the worlds after it, their state, and which broke [B].
+
+        A step of MJX computes the sensors before it moves. So one step more than asked for gives
+        the sensors of the final state, and where it moved to is dropped: the numbers of a forward
+        computation, for half as much code to compile.
+        """
+
+        def substep(
+            carry: tuple[Bodies, jax.Array], _: None
+        ) -> tuple[tuple[Bodies, jax.Array], tuple[Bodies, jax.Array]]:
+            bodies, full = carry
+            after, sensordata, overflow = self._once(bodies, ctrl)
+            # The state that the sensors belong to, with the accelerations found there.
+            here = bodies._replace(warmstart=after.warmstart)
+            return (after, full | overflow), (here, sensordata)
+
+        full = jnp.zeros(ctrl.shape[0], bool)
+        (_, full), history = jax.lax.scan(substep, (bodies, full), None, length=self.substeps + 1)
+        final, sensordata = jax.tree.map(lambda values: values[-1], history)
+        state = PhysicsState(final.qpos, final.qvel, sensordata)
+        finite = [jnp.isfinite(part).all(axis=1) for part in state]
+        broken = ~(finite[0] & finite[1] & finite[2])
+        # A dropped constraint is wrong physics that nobody would notice.
+        final = eqx.error_if(final, full.any(), "MJX ran out of room for contacts or constraints")
+        return final, state, broken
+
+    def sensors(self, bodies: Bodies, ctrl: jax.Array) -> jax.Array:
+        """[B, ns] at the present state with `ctrl` [B, nu] applied."""
+        return self._once(bodies, ctrl)[1]
+
+    def _once(self, bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, jax.Array, jax.Array]:
+        """One substep of all worlds; the sensors [B, ns] before it, and where room ran out [B]."""
+
+        def world(bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, jax.Array, jax.Array]:
+            data = self.template.replace(
+                qpos=bodies.qpos, qvel=bodies.qvel, qacc_warmstart=bodies.warmstart, ctrl=ctrl
+            )
+            data = mjx.step(self.model, data)
+            overflow = jnp.zeros((), bool)
+            if self.implementation == "warp":
+                overflow = jnp.any(jnp.asarray(data._impl.overflow) != 0)
+            return Bodies(data.qpos, data.qvel, data.qacc_warmstart), data.sensordata, overflow
+
+        return jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype))
+
+
+def _give_a_constraint(model: mujoco.MjModel) -> None:
+    """Limit a joint to where it never comes: MJX-JAX leaves accelerometers at zero in a model that
+    cannot have any constraint, such as a Point without vases."""
+    joints = (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE)
+    for i in np.flatnonzero(np.isin(model.jnt_type, [int(kind) for kind in joints]))[:1]:
+        if not model.jnt_limited[i]:
+            model.jnt_limited[i], model.jnt_range[i] = True, (-1e6, 1e6)
