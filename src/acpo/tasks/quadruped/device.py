@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ from acpo.physics.state import Array
 from acpo.tasks.base import DeviceTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.graph import Bodies, GraphPhysics
+from acpo.tasks.quadruped.learning import learner_settings
 from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.native import go1_spec
 from acpo.tasks.quadruped.randomisation import draw_worlds, model_fields
@@ -43,6 +44,10 @@ class Go1Device(DeviceTask):
 
     def spec(self) -> TaskSpec:
         return go1_spec(self.rules.config)
+
+    def defaults(self, algo: str) -> dict[str, Any]:
+        """Settings of the learner by dotted name (see `learning`)."""
+        return learner_settings(algo, num_envs=1024)
 
     def reported_return(self, returns: Array, lengths: Array) -> Array:
         """The paper's episode reward from sums of the learner's reward and the episodes' lengths."""

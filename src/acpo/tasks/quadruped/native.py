@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from acpo.physics.state import PhysicsState
 from acpo.tasks.base import Box, HostTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.costs import COSTS
+from acpo.tasks.quadruped.learning import learner_settings
 from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.observation import SIZE
 from acpo.tasks.quadruped.randomisation import Worlds, apply_to_batch, draw_worlds
@@ -53,6 +56,10 @@ class Go1Native(HostTask):
 
     def spec(self) -> TaskSpec:
         return go1_spec(self.config)
+
+    def defaults(self, algo: str) -> dict[str, Any]:
+        """Settings of the learner by dotted name (see `learning`)."""
+        return learner_settings(algo, num_envs=512)
 
     def reported_return(self, returns: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """The paper's episode reward from sums of the learner's reward and the episodes' lengths."""
