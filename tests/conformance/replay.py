@@ -13,6 +13,7 @@ specification, section 0, item 6). The format of a recording is in docs/tasks.md
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from acpo.errors import UserError
 from acpo.physics.native import NativePhysics
 from acpo.physics.resting import RestingPhysics
 from acpo.physics.state import PhysicsState
@@ -192,28 +194,73 @@ def replay(
             physics = native_physics(rules, len(trace["t"]), park, tolerance)
             return head | physics_errors(rules, trace, physics) | logic_errors(rules, trace)
     with jax.enable_x64(double):
-        mjx = mjx_physics(rules, len(trace["t"]))
-        head |= {"implementation": mjx.implementation, "double": double}
-        return head | physics_errors(rules, trace, mjx) | logic_errors(rules, trace)
+        stepper = mjx_physics(rules, len(trace["t"]))
+        head |= {"implementation": stepper.implementation, "double": double}
+        return head | physics_errors(rules, trace, stepper) | logic_errors(rules, trace)
 
 
 def mjx_physics(rules: Rules, count: int) -> Any:
-    """MJX behind the two calls that a replay needs."""
+    """MJX behind the two calls that a replay needs.
+
+    MJX-JAX cannot collide a cylinder with a box. Without an NVIDIA card, MJX's other implementation
+    then steps the same worlds on the CPU, where its kernels run too, if warp-lang is installed.
+    """
     from acpo.tasks.navigation.device import NavigationDeviceTask  # noqa: PLC0415
 
-    physics = NavigationDeviceTask.create(rules, count).physics
+    try:
+        return GraphStepper(NavigationDeviceTask.create(rules, count).physics)
+    except UserError:
+        if importlib.util.find_spec("warp") is None:
+            raise
+        return WarpStepper(rules, count)
 
-    class Stepper:
-        implementation = physics.implementation
 
-        def set_state(self, _: Any, qpos: np.ndarray, qvel: np.ndarray) -> None:
-            self.bodies = physics.start(qpos, qvel)
+class GraphStepper:
+    """Physics as the task on the device has it."""
 
-        def step(self, ctrl: np.ndarray) -> tuple[PhysicsState, np.ndarray]:
-            _, state, broken = eqx.filter_jit(physics.step)(self.bodies, ctrl)
-            return PhysicsState(*map(np.asarray, state)), np.asarray(broken)
+    def __init__(self, physics: Any) -> None:
+        self._physics = physics
+        self.implementation = physics.implementation
 
-    return Stepper()
+    def set_state(self, _: Any, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        self._bodies = self._physics.start(qpos, qvel)
+
+    def step(self, ctrl: np.ndarray) -> tuple[PhysicsState, np.ndarray]:
+        _, state, broken = eqx.filter_jit(self._physics.step)(self._bodies, ctrl)
+        return PhysicsState(*map(np.asarray, state)), np.asarray(broken)
+
+
+class WarpStepper:
+    """mujoco_warp on whatever device it finds, without JAX around it."""
+
+    implementation = "warp without JAX"
+
+    def __init__(self, rules: Rules, count: int) -> None:
+        from mujoco.mjx.third_party import mujoco_warp  # noqa: PLC0415
+
+        from acpo.physics.mjx import TOLERANCE  # noqa: PLC0415
+        from acpo.tasks.navigation.device import most_contacts  # noqa: PLC0415
+
+        model = build_model(rules.robot, rules.game.vases, rules.game.vases_cost)
+        model.opt.tolerance = TOLERANCE
+        contacts = most_contacts(rules)
+        self._warp, self._substeps = mujoco_warp, rules.robot.substeps
+        self._model = mujoco_warp.put_model(model)
+        self._data = mujoco_warp.make_data(
+            model, nworld=count, naconmax=count * contacts // 2, njmax=10 * contacts
+        )
+
+    def set_state(self, _: Any, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        self._data.qpos.assign(qpos.astype(np.float32))
+        self._data.qvel.assign(qvel.astype(np.float32))
+
+    def step(self, ctrl: np.ndarray) -> tuple[PhysicsState, np.ndarray]:
+        self._data.ctrl.assign(ctrl.astype(np.float32))
+        for _ in range(self._substeps):
+            self._warp.step(self._model, self._data)
+        self._warp.forward(self._model, self._data)
+        fields = (self._data.qpos, self._data.qvel, self._data.sensordata)
+        return PhysicsState(*(f.numpy() for f in fields)), self._data.overflow.numpy() != 0
 
 
 def main() -> None:
@@ -225,7 +272,10 @@ def main() -> None:
     parser.add_argument("--double", action="store_true", help="mjx in double precision (implementation jax)")
     args = parser.parse_args()
     options = {"park": not args.no_park, "tolerance": args.tolerance, "double": args.double}
-    print(json.dumps(replay(args.file, args.backend, **options)))
+    try:
+        print(json.dumps(replay(args.file, args.backend, **options)))
+    except UserError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":
