@@ -46,7 +46,7 @@ def _row(
     if "multipliers" in metrics:
         row |= {f"multiplier_{name}": metrics["multipliers"][s][k] for k, name in enumerate(signals)}
     done = {"iteration", "reward", "costs", "budgets", "reward_budget", "stage", "multipliers"}
-    done |= {"seconds", "rollout_seconds"}
+    done |= {"seconds", "rollout_seconds", "gradient_finite"}
     for name in sorted(set(metrics) - done):
         value = np.asarray(metrics[name][s])
         if value.ndim == 0:

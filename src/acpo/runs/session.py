@@ -114,6 +114,7 @@ class Session:
             with _terminated_like_interrupted():
                 for _ in self._iterations(began, first):
                     pass
+                self.save()
         except (KeyboardInterrupt, UserError):
             self._keep_last_good()
             raise
@@ -124,7 +125,6 @@ class Session:
             self.progress.stop()
             for log in (self._csv, *self._others):
                 _try(log.close)
-        self.save()
 
     def save(self) -> None:
         """Write a checkpoint of the last good state, unless there is one already."""
