@@ -13,8 +13,10 @@ specification, section 0, item 6). The format of a recording is in docs/tasks.md
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +275,9 @@ def main() -> None:
     args = parser.parse_args()
     options = {"park": not args.no_park, "tolerance": args.tolerance, "double": args.double}
     try:
-        print(json.dumps(replay(args.file, args.backend, **options)))
+        with contextlib.redirect_stdout(sys.stderr):  # MJX and Warp talk while they load
+            found = replay(args.file, args.backend, **options)
+        print(json.dumps(found))
     except UserError as error:
         raise SystemExit(str(error)) from None
 

@@ -6,7 +6,9 @@ device, but it cannot collide a cylinder with a box). Everything is a pure funct
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,10 +16,12 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
-from mujoco import mjx
 
 from acpo.errors import UserError
 from acpo.physics.state import PhysicsState
+
+with contextlib.redirect_stdout(io.StringIO()):  # it prints that Warp is missing, no fault on a CPU
+    from mujoco import mjx
 
 TOLERANCE = 1e-6
 """The solver's tolerance: below it there is only the noise of single precision to iterate on."""
@@ -32,6 +36,10 @@ class Bodies(NamedTuple):
     """[B, nv]"""
     warmstart: jax.Array
     """[B, nv] accelerations that the constraint solver starts from"""
+
+
+Fields = dict[str, jax.Array]
+"""Fields of the model, by name, that differ between worlds: [B, …] each."""
 
 
 class MjxPhysics(eqx.Module):
@@ -88,7 +96,9 @@ class MjxPhysics(eqx.Module):
         qpos, qvel = jnp.asarray(qpos, dtype), jnp.asarray(qvel, dtype)
         return Bodies(qpos, qvel, jnp.zeros_like(qvel))
 
-    def step(self, bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, PhysicsState, jax.Array]:
+    def step(
+        self, bodies: Bodies, ctrl: jax.Array, fields: Fields | None = None
+    ) -> tuple[Bodies, PhysicsState, jax.Array]:
         """Hold `ctrl` [B, nu]; gives the worlds after it, their state, and which broke [B].
 
         A step of MJX computes the sensors before it moves. So one step more than asked for gives
@@ -100,7 +110,7 @@ class MjxPhysics(eqx.Module):
             carry: tuple[Bodies, jax.Array], _: None
         ) -> tuple[tuple[Bodies, jax.Array], tuple[Bodies, jax.Array]]:
             bodies, full = carry
-            after, sensordata, overflow = self._once(bodies, ctrl)
+            after, sensordata, overflow = self._once(bodies, ctrl, fields)
             # The state that the sensors belong to, with the accelerations found there.
             here = bodies._replace(warmstart=after.warmstart)
             return (after, full | overflow), (here, sensordata)
@@ -115,24 +125,26 @@ class MjxPhysics(eqx.Module):
         final = eqx.error_if(final, full.any(), "MJX ran out of room for contacts or constraints")
         return final, state, broken
 
-    def sensors(self, bodies: Bodies, ctrl: jax.Array) -> jax.Array:
+    def sensors(self, bodies: Bodies, ctrl: jax.Array, fields: Fields | None = None) -> jax.Array:
         """[B, ns] at the present state with `ctrl` [B, nu] applied."""
-        return self._once(bodies, ctrl)[1]
+        return self._once(bodies, ctrl, fields)[1]
 
-    def _once(self, bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, jax.Array, jax.Array]:
+    def _once(
+        self, bodies: Bodies, ctrl: jax.Array, fields: Fields | None
+    ) -> tuple[Bodies, jax.Array, jax.Array]:
         """One substep of all worlds; the sensors [B, ns] before it, and where room ran out [B]."""
 
-        def world(bodies: Bodies, ctrl: jax.Array) -> tuple[Bodies, jax.Array, jax.Array]:
+        def world(bodies: Bodies, ctrl: jax.Array, fields: Fields) -> tuple[Bodies, jax.Array, jax.Array]:
             data = self.template.replace(
                 qpos=bodies.qpos, qvel=bodies.qvel, qacc_warmstart=bodies.warmstart, ctrl=ctrl
             )
-            data = mjx.step(self.model, data)
+            data = mjx.step(self.model.replace(**fields), data)
             overflow = jnp.zeros((), bool)
             if self.implementation == "warp":
                 overflow = jnp.any(jnp.asarray(data._impl.overflow) != 0)
             return Bodies(data.qpos, data.qvel, data.qacc_warmstart), data.sensordata, overflow
 
-        return jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype))
+        return jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype), fields or {})
 
 
 def _give_a_constraint(model: mujoco.MjModel) -> None:
