@@ -5,12 +5,13 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from mujoco import mjx
 
+from acpo.physics.mjx import MjxPhysics
 from acpo.tasks.base import DeviceTask
 from acpo.tasks.quadruped import make, make_config
 from acpo.tasks.quadruped.config import Go1Config
-from acpo.tasks.quadruped.device import Go1Device
-from acpo.tasks.quadruped.graph import GraphPhysics, largest_sizes
+from acpo.tasks.quadruped.device import MOST_CONTACTS, Go1Device
 from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.native import Go1Native
 
@@ -19,7 +20,8 @@ EXACT = Go1Config(reset="exact", random_clocks=False, random_phase=False)
 
 
 def test_worst_case_sizes_on_a_plane():
-    assert largest_sizes(build_model(CONFIG)) == (28, 52)
+    data = mjx.make_data(build_model(CONFIG), impl="jax")._impl
+    assert (data.ncon, data.nefc) == (MOST_CONTACTS, 52)
 
 
 @pytest.mark.long
@@ -27,15 +29,15 @@ def test_pin_09_mjx_stands_as_mujoco_does():
     """From the default pose, 100 physics steps. (At the very fixed point of the settled stand the
     float32 solver finds no descent and jitters by 1.6e-4; see docs/quadruped.md.)"""
     model = build_model(CONFIG)
-    physics = GraphPhysics.create(model, substeps=20, max_worlds=1, impl="jax")
+    physics = MjxPhysics.create(model, 20, worlds=1, contacts=MOST_CONTACTS, implementation="jax")
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, model.key("default").id)
     data.qpos[2] = 0.30
     bodies = physics.start(jnp.asarray(data.qpos, jnp.float32)[None], jnp.zeros((1, 18)))
     ctrl = jnp.asarray(CONFIG.default_pose)[None]
-    step = jax.jit(lambda bodies: physics.step(bodies, ctrl, {}))
+    step = jax.jit(lambda bodies: physics.step(bodies, ctrl))
     for _ in range(5):
-        bodies, state = step(bodies)
+        bodies, state, _ = step(bodies)
         mujoco.mj_step(model, data, 20)
         mujoco.mj_forward(model, data)
     np.testing.assert_allclose(bodies.qpos[0], data.qpos, atol=1e-5)
