@@ -19,7 +19,7 @@ ENVS = 16
 @pytest.fixture(scope="module")
 def rollout():
     """A Point in Circle for 12 steps, with the clocks of two environments about to run out."""
-    task = tasks.make("PointCircle1", ENVS, "mjx", implementation="jax")
+    task = tasks.make("PointCircle1", ENVS, "mjx", impl="jax")
     actions = jax.random.uniform(jax.random.PRNGKey(1), (12, ENVS, 2), minval=-3.0, maxval=3.0)
 
     @eqx.filter_jit
@@ -87,11 +87,11 @@ def test_it_goes_where_the_host_goes(rollout):
 
 def test_what_mjx_jax_cannot_do_is_said():
     with pytest.raises(UserError, match="cannot simulate this model"):
-        tasks.make("CarGoal1", 2, "mjx", implementation="jax")
+        tasks.make("CarGoal1", 2, "mjx", impl="jax")
     with pytest.raises(UserError, match="no backend 'gazebo'"):
         tasks.make("CarGoal1", 2, "gazebo")
     with pytest.raises(UserError, match="no MJX implementation 'cpp'"):
-        tasks.make("CarGoal1", 2, "mjx", implementation="cpp")
+        tasks.make("CarGoal1", 2, "mjx", impl="cpp")
 
 
 @pytest.mark.long

@@ -25,13 +25,23 @@ def rules(robot: str, goal: str, level: int) -> Rules:
 
 
 def make(
-    num_envs: int, backend: str = "auto", *, robot: str, goal: str, level: int, **options: Any
+    num_envs: int,
+    backend: str = "auto",
+    *,
+    robot: str,
+    goal: str,
+    level: int,
+    evaluation: bool = False,
+    **options: Any,
 ) -> NavigationTask | NavigationDeviceTask:
     """A batch of `num_envs` environments.
 
     `backend` "native" simulates on threads, "mjx" in the compiled graph; "auto" takes "mjx" where
-    JAX has an accelerator. `options` go to `NavigationTask`, or to `NavigationDeviceTask.create`.
+    JAX has an accelerator. `evaluation` starts all clocks at zero, as numbers are reported.
+    `options` go to `NavigationTask` or to `NavigationDeviceTask.create`.
     """
+    if evaluation:
+        options.setdefault("random_phases", False)
     if backend == "auto":
         backend = "native" if jax.default_backend() == "cpu" else "mjx"
     if backend == "native":

@@ -50,19 +50,22 @@ class NavigationDeviceTask(DeviceTask):
     def create(
         cls,
         rules: Rules,
-        worlds: int,
+        num_envs: int,
         *,
-        implementation: str | None = None,
+        impl: str | None = None,
+        max_worlds: int | None = None,
         random_phases: bool = True,
     ) -> NavigationDeviceTask:
-        """`worlds` is the most environments that one program will step, all seeds together."""
+        """`max_worlds` is the most environments that one program will step, all seeds together;
+        `num_envs` where None. `impl` is "jax" or "warp" (None: what the machine has).
+        `random_phases` starts the clocks at random."""
         model = build_model(rules.robot, rules.game.vases, rules.game.vases_cost)
         physics = MjxPhysics.create(
             model,
             rules.robot.substeps,
-            worlds=worlds,
+            worlds=max_worlds or num_envs,
             contacts=most_contacts(rules),
-            implementation=implementation,
+            implementation=impl,
         )
         return cls(physics, rules, random_phases)
 
