@@ -24,6 +24,9 @@ SHORT = replace(
         "adversarial.projection": 4,
         "adversarial.window": 4,
         "adversarial.finish": 0.01,
+        "adversarial.margin": 0.0,
+        "adversarial.lowered": 0.5,
+        "adversarial.raised": 1.5,
     },
 )
 # What the paper's text says where it differs from the defaults.
@@ -36,6 +39,8 @@ PAPER = replace(
         "adversarial.monotone": False,
         "adversarial.reward_slack": 0.0,
         "adversarial.initial_measured": False,
+        "adversarial.lowered": 0.0,
+        "adversarial.raised": float("inf"),
     },
 )
 LATE = 100
@@ -56,9 +61,9 @@ def fresh(desired=(10.0,), config=SHORT):
     return adversarial.init(config, jnp.array(desired, jnp.float32), jnp.float32(0))
 
 
-def state_of(desired=(10.0,), config=SHORT, **fields):
+def state_of(budget=(10.0,), config=SHORT, **fields):
     """A state in which everything but the fields given is at its start."""
-    like = fresh(desired, config)
+    like = fresh(budget, config)
     return like._replace(
         **{name: jnp.asarray(value, getattr(like, name).dtype) for name, value in fields.items()}
     )
@@ -234,7 +239,7 @@ def converging(cost, queue_cost=None, stage_cost=None, **fields):
     newest measurements are `queue_cost`, and the one to come makes it four. The stage's one measured
     cost so far is `stage_cost`."""
     queue_cost = cost if queue_cost is None else queue_cost
-    given = {"budgets": [20.0], "ceiling": [20.0], "cycles": 1} | fields
+    given = {"budgets": [20.0], "cycles": 1} | fields
     return ending_min_cost(
         cost if stage_cost is None else stage_cost,
         cycle=[6.0, cost],
@@ -278,8 +283,17 @@ def test_a_settled_overshoot_takes_the_budget_below_the_desired_one():
     assert one(update(after, [5.0, 8.0])[0].budgets) == pytest.approx(7.0)
 
 
+def test_a_budget_is_not_lowered_below_its_bound():
+    # 10 + 1·(10 − 25) = −5, but the least is 0.5·10.
+    assert one(update(converging(25.0, budgets=[10.0]), [6.0, 25.0])[0].budgets) == 5.0
+    # Where it is lower already it stays.
+    assert one(update(converging(25.0, budgets=[3.0]), [6.0, 25.0])[0].budgets) == 3.0
+
+
 def test_budgets_never_become_negative():
-    assert one(update(converging(25.0, budgets=[3.0]), [6.0, 25.0])[0].budgets) == 0.0
+    config = replace(SHORT, {"adversarial.lowered": 0.0})
+    state, _ = update(converging(25.0, budgets=[3.0]), [6.0, 25.0], config=config)
+    assert one(state.budgets) == 0.0
 
 
 def test_a_convergence_below_the_desired_cost_raises_the_budget_without_projection():
@@ -293,10 +307,24 @@ def test_a_convergence_below_the_desired_cost_raises_the_budget_without_projecti
     assert one(state.budgets) == pytest.approx(10.5)
 
 
-def test_a_budget_is_not_raised_above_its_start():
-    # 10 + 1·(10 − 4) = 16, but it began at 12.
-    state, _ = update(converging(4.0, budgets=[10.0], ceiling=[12.0]), [6.0, 4.0])
-    assert one(state.budgets) == 12.0
+def test_a_budget_is_not_raised_above_its_bound():
+    # 10 + 1·(10 − 3) = 17, but the most is 1.5·10.
+    state, _ = update(converging(3.0, budgets=[10.0]), [6.0, 3.0])
+    assert one(state.budgets) == 15.0
+    # From 15 there is nothing to steer: the cost does not bind, and the search is over.
+    assert not bool(state.finished)
+    state, _ = update(converging(3.0, budgets=[15.0], aim=[15.0]), [6.0, 3.0])
+    assert one(state.budgets) == 15.0
+    assert bool(state.finished)
+
+
+def test_a_margin_aims_under_the_desired_budget():
+    # A tenth under 10: everything is as if 9 were desired. Mean 14: 14 + (9 − 14) = 9.
+    config = replace(SHORT, {"adversarial.margin": 0.1})
+    state = fresh(config=config)
+    np.testing.assert_allclose([one(state.desired), one(state.budgets)], [9.0, 18.0], rtol=1e-6)
+    state, problem = update(converging(14.0, desired=[9.0], aim=[9.0]), [6.0, 14.0], config=config)
+    assert one(problem.cost_limits) == pytest.approx(9.0)
 
 
 def test_a_convergence_at_the_desired_cost_ends_the_search():
