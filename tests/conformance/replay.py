@@ -175,9 +175,10 @@ def native_physics(
     model = build_model(rules.robot, vases, rules.game.vases_cost)
     if tolerance is not None:
         model.opt.tolerance = tolerance
-    return RestingPhysics(
-        model, count, rules.robot.substeps, pusher="agent", bodies=vase_names(vases), park=park
-    )
+    alone = build_model(rules.robot, 0, False)
+    alone.opt.tolerance = model.opt.tolerance
+    names = vase_names(vases)
+    return RestingPhysics(model, alone, count, rules.robot.substeps, pusher="agent", bodies=names, park=park)
 
 
 def replay(

@@ -81,8 +81,7 @@ class NativePhysics:
         The sensors, accelerations included, belong to the final state with `ctrl` still applied.
         """
         self._ctrl[:] = ctrl
-        self.batch.warning[:] = 0
-        self.batch.step(nstep=self.substeps, stage=mujoco.mjtStage.mjSTAGE_ACC.value)
+        self._advance()
         return self.state(), self._broken()
 
     def forward(self, worlds: np.ndarray | None = None) -> PhysicsState:
@@ -101,6 +100,11 @@ class NativePhysics:
     def load(self, saved: dict[str, np.ndarray]) -> None:
         """Go on from `save`, bit for bit. The sensors follow at the next `forward` or `step`."""
         self.batch.state[:] = saved["rows"]
+
+    def _advance(self, worlds: np.ndarray | None = None) -> None:
+        """One step of some worlds or of all, with the controls that they have."""
+        self.batch.warning[:] = 0
+        self.batch.step(worlds, nstep=self.substeps, stage=mujoco.mjtStage.mjSTAGE_ACC.value)
 
     def _broken(self) -> np.ndarray:
         counts = self.batch.warning[:, :, 1]

@@ -74,6 +74,7 @@ class NavigationTask:
         self.model = build_model(rules.robot, game.vases, game.vases_cost)
         self.physics = RestingPhysics(
             self.model,
+            build_model(rules.robot, 0, False),
             num_envs,
             rules.robot.substeps,
             pusher="agent",
