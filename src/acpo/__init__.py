@@ -1,7 +1,7 @@
 """Adversarial Constrained Policy Optimization and its baselines.
 
-    run = acpo.train("PointGoal1", algo="acpo", budget=25, steps=1_000_000)
-    run.policy(observation)
+run = acpo.train("PointGoal1", algo="acpo", budget=25, steps=1_000_000)
+run.policy(observation)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Python interface: `train`, `load`, `evaluate`.
 
-    run = acpo.train("PointGoal1", algo="acpo", budget=25, steps=1_000_000, seeds=3)
-    run.policy(observation)
-    acpo.evaluate(run, episodes=100).costs
+run = acpo.train("PointGoal1", algo="acpo", budget=25, steps=1_000_000, seeds=3)
+run.policy(observation)
+acpo.evaluate(run, episodes=100).costs
 """
 
 from __future__ import annotations
@@ -178,7 +178,11 @@ def continue_run(
     """Go on with a run from its last whole checkpoint, or from the start if it has none."""
     directory = directories.open_run(path)
     config = directory.read_config()
-    other = [name for name in changes if name != "steps" and configure.coerce(name, changes[name]) != configure.get(config, name)]
+    other = [
+        name
+        for name in changes
+        if name != "steps" and configure.coerce(name, changes[name]) != configure.get(config, name)
+    ]
     if other:
         raise UserError(f"A resumed run keeps its settings, so {other[0]} cannot change; only steps can.")
     if "steps" in changes:
@@ -189,7 +193,9 @@ def continue_run(
     checkpoint, refused = Checkpoints(directory.checkpoints).newest()
     done = checkpoint.iteration if checkpoint else 0
     if done > config.iterations:
-        raise UserError(f"{path} has {done * config.rollout.batch} steps behind it, more than --steps asks for.")
+        raise UserError(
+            f"{path} has {done * config.rollout.batch} steps behind it, more than --steps asks for."
+        )
     built = simulators.build(source, config)
     if config != directory.read_config():
         directories.write_config(directory, config)
@@ -209,9 +215,7 @@ def _train(
     config = plan.config
     shown = progress.choose(f"{config.algo} on {config.task}", plan.source.spec, options.quiet)
     try:
-        session = Session(
-            directory, config, built, plan.desired, options, shown, checkpoint, resumed
-        )
+        session = Session(directory, config, built, plan.desired, options, shown, checkpoint, resumed)
         session.run()
     finally:
         if isinstance(built, list) and plan.source.fixed_envs is None:
@@ -219,7 +223,12 @@ def _train(
                 simulator.close()
     seconds = session.safe.seconds
     run = Run(
-        directory, config, plan.source.spec, task, refused or [], session.overhead / seconds if seconds else 0.0
+        directory,
+        config,
+        plan.source.spec,
+        task,
+        refused or [],
+        session.overhead / seconds if seconds else 0.0,
     )
     if options.plots:
         from acpo.report.curves import draw_run  # noqa: PLC0415

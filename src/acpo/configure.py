@@ -196,7 +196,9 @@ def _check_knots(config: Config) -> None:
     knots = config.curriculum.knots
     times = [time for time, _ in knots]
     if len(knots) < 2 or config.curriculum.shape != "knots":
-        raise UserError("curriculum.knots needs curriculum.shape=knots and at least two pairs, such as 0:2,1:1.")
+        raise UserError(
+            "curriculum.knots needs curriculum.shape=knots and at least two pairs, such as 0:2,1:1."
+        )
     if times != sorted(set(times)) or times[0] < 0 or times[-1] > 1:
         raise UserError(f"The times of curriculum.knots must rise within 0 to 1, not {times}.")
     if any(multiple < 0 for _, multiple in knots):
@@ -235,8 +237,8 @@ def desired_budgets(config: Config, spec: TaskSpec) -> tuple[Config, np.ndarray]
         if algorithms.get(config.algo).constrained and costs:
             flags = " ".join("--budget …" for _ in costs)
             raise UserError(
-                f"{config.task} has {_count(len(costs), 'cost')} ({', '.join(costs)}) and {config.algo} needs a"
-                f" budget for each: {flags}."
+                f"{config.task} has {_count(len(costs), 'cost')} ({', '.join(costs)}) and {config.algo}"
+                f" needs a budget for each: {flags}."
             )
         return config, np.full(len(costs), np.inf)
     if not costs:

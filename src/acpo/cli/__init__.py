@@ -55,7 +55,9 @@ def _dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] not in COMMANDS:
         raise UserError(f"There is no command '{argv[0]}'; {nearest(argv[0], COMMANDS)}")
-    module = importlib.import_module(f"acpo.cli.{argv[0].replace('eval', 'evaluate').replace('list', 'listing')}")
+    module = importlib.import_module(
+        f"acpo.cli.{argv[0].replace('eval', 'evaluate').replace('list', 'listing')}"
+    )
     return int(module.main(argv[1:]))
 
 

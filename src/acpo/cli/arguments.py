@@ -6,6 +6,7 @@ sentence, numbers may be written 1e7, and a budget may be given as "10,5" or twi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing
 from dataclasses import dataclass
@@ -71,10 +72,8 @@ def show_help(kind: Any, prog: str, description: str, default: Any = None) -> No
     import tyro  # noqa: PLC0415
 
     keywords = {} if default is None else {"default": default}
-    try:
+    with contextlib.suppress(SystemExit):
         tyro.cli(kind, prog=prog, description=description, args=["--help"], **keywords)
-    except SystemExit:
-        pass
 
 
 def _known(flag: str, hints: dict[str, Any], command: str) -> tuple[str, bool]:
@@ -93,7 +92,9 @@ def _known(flag: str, hints: dict[str, Any], command: str) -> tuple[str, bool]:
     hint = nearest(close, hints)
     if not hint.startswith("did"):
         hint = f"`acpo {command} --help` lists them all."
-    raise UserError(f"There is no flag '{flag}' of `acpo {command}`; {hint.replace(chr(39), chr(39) + '--', 1)}")
+    raise UserError(
+        f"There is no flag '{flag}' of `acpo {command}`; {hint.replace(chr(39), chr(39) + '--', 1)}"
+    )
 
 
 def _values(queue: list[str], flag: str, many: bool) -> list[str]:

@@ -35,7 +35,9 @@ def main(argv: list[str]) -> int:
     try:
         words = arguments.parse(argv, arguments.hints_of(Options), ("RUN…",), "compare")
     except arguments.HelpAsked:
-        arguments.show_help(Options, "acpo compare RUN…", "Compare runs: means with intervals, curves, plane.")
+        arguments.show_help(
+            Options, "acpo compare RUN…", "Compare runs: means with intervals, curves, plane."
+        )
         return 0
     arguments.need(words, 0, "at least one run", "compare", "runs/PointGoal1-acpo-seed0 …")
     options = arguments.make(Options, words.flags)
@@ -129,7 +131,9 @@ def draw(groups: dict[str, list[api.Run]], scores: list[Score], folder: Path) ->
             if path is not None:
                 written += style.save(path, folder, f"budgets_{label.replace(' ', '_').replace(':', '.')}")
         for k, cost in enumerate(lines[0].costs):
-            points = [(s.label, s.reward, s.costs[cost]) for s in scores if s.task == task and cost in s.costs]
+            points = [
+                (s.label, s.reward, s.costs[cost]) for s in scores if s.task == task and cost in s.costs
+            ]
             budget = next((s.budgets[k] for s in scores if s.task == task and s.budgets), None)
             name = "plane" if len(lines[0].costs) == 1 else f"plane_{cost}"
             written += style.save(curves.plane(points, budget, cost), folder, f"{name}{suffix}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,9 @@ def main(argv: list[str]) -> int:
 
 def _resume(places: Places, options: RunOptions, changes: dict[str, Any], task: str) -> int:
     if places.out or places.preset != "default":
-        raise UserError("--resume goes on in the run's own directory with its own settings; leave out --out and --preset.")
+        raise UserError(
+            "--resume goes on in the run's own directory with its own settings; leave out --out and --preset."
+        )
     if task:
         changes["task"] = task
     try:
@@ -71,7 +74,9 @@ def _task(words: Words, changes: dict[str, Any], places: Places) -> str:
     if len(named) > 1:
         raise UserError(f"Two tasks were given, {named[0]} and {named[1]}; a run has one.")
     if not named and not places.resume:
-        raise UserError("`acpo train` needs a task: acpo train PointGoal1 --budget 25 (`acpo list` names them).")
+        raise UserError(
+            "`acpo train` needs a task: acpo train PointGoal1 --budget 25 (`acpo list` names them)."
+        )
     return named[0] if named else ""
 
 
@@ -113,7 +118,7 @@ def _help(argv: list[str]) -> None:
 
     def named(flag: str, default: str) -> str:
         joined = [w.partition("=")[2] for w in argv if w.startswith(f"{flag}=")]
-        after = [b for a, b in zip(argv, argv[1:], strict=False) if a == flag]
+        after = [b for a, b in itertools.pairwise(argv) if a == flag]
         return [default, *after, *joined][-1]
 
     algo, preset = named("--algo", "acpo"), named("--preset", "default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ def learning_curves(curves: list[Curve]) -> Figure:
     return figure
 
 
-def budget_path(table: Table, costs: tuple[str, ...], budgets: tuple[float, ...], title: str) -> Figure | None:
+def budget_path(
+    table: Table, costs: tuple[str, ...], budgets: tuple[float, ...], title: str
+) -> Figure | None:
     """How the budgets d and g moved in one seed, the stages shaded, the measured returns beneath;
     None where nothing is limited."""
     limited = [cost for cost in costs if np.isfinite(table[f"budget_{cost}"]).any()]
@@ -113,11 +116,15 @@ def plane(points: list[tuple[str, np.ndarray, np.ndarray]], budget: float | None
         means = np.array([(costs.mean(), rewards.mean()) for _, rewards, costs in points])
         front = pareto(means[:, 1], means[:, 0])
         order = front[np.argsort(means[front, 0])]
-        axis.step(*means[order].T, where="post", color="#9a9a9a", linewidth=1.0, zorder=1, label="Pareto front")
+        axis.step(
+            *means[order].T, where="post", color="#9a9a9a", linewidth=1.0, zorder=1, label="Pareto front"
+        )
         for k, (label, rewards, costs) in enumerate(points):
-            look = {"color": style.COLOURS[k % 8], "marker": style.MARKERS[k % 8]}
+            look: dict[str, Any] = {"color": style.COLOURS[k % 8], "marker": style.MARKERS[k % 8]}
             axis.scatter(costs, rewards, s=14, alpha=0.5, linewidth=0, **look)
-            axis.scatter([costs.mean()], [rewards.mean()], s=70, edgecolor="white", zorder=3, label=label, **look)
+            axis.scatter(
+                [costs.mean()], [rewards.mean()], s=70, edgecolor="white", zorder=3, label=label, **look
+            )
         if budget is not None and np.isfinite(budget):
             axis.axvline(budget, color="#444444", linestyle=(0, (4, 3)), linewidth=1.0)
             axis.annotate(
@@ -184,7 +191,9 @@ def _budget_line(axis: Any, budget: float) -> None:
 
 def _keep_readable(axis: Any, curves: list[Curve], cost: str) -> None:
     """An unlimited baseline may cost ten budgets; the others must not become one line beneath it."""
-    highest = [curve.over_seeds(cost_column(cost))[1].mean(axis=0).max() for curve in curves if cost in curve.costs]
+    highest = [
+        curve.over_seeds(cost_column(cost))[1].mean(axis=0).max() for curve in curves if cost in curve.costs
+    ]
     limit = max(_budgets_of(curves, cost), default=np.inf)
     if np.isfinite(limit) and limit > 0 and max(highest) > 8 * limit and min(highest) < 4 * limit:
         axis.set_yscale("symlog", linthresh=2 * limit)
@@ -196,7 +205,7 @@ def _shade_stages(axis: Any, table: Table) -> None:
     stage, steps = table["stage"], table["steps"]
     batch = steps[0]
     edges = np.flatnonzero(np.concatenate([[True], stage[1:] != stage[:-1], [True]]))
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in itertools.pairwise(edges):
         index = STAGE_NAMES.index(str(stage[start]))
         if index:
             axis.axvspan(

@@ -20,7 +20,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STAGE_SHADES = ("#ffffff", "#d9d9d9", "#a6a6a6")
 """max-reward, min-cost, projection"""
 
-_RC = {
+_RC: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,

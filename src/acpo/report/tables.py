@@ -37,8 +37,7 @@ class Score:
     def feasible(self) -> bool:
         """Whether the mean over seeds is within every budget."""
         return all(
-            values.mean() <= budget
-            for values, budget in zip(self.costs.values(), self.budgets, strict=False)
+            values.mean() <= budget for values, budget in zip(self.costs.values(), self.budgets, strict=False)
         )
 
 
@@ -99,7 +98,9 @@ def aligned(markdown: str) -> str:
     for row in rows:
         rule = row[0].startswith("---")
         lines.append(
-            "  ".join("─" * w if rule else cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            "  ".join(
+                "─" * w if rule else cell.ljust(w) for cell, w in zip(row, widths, strict=True)
+            ).rstrip()
         )
     return "\n".join(lines)
 
@@ -107,4 +108,7 @@ def aligned(markdown: str) -> str:
 def _cells(values: np.ndarray) -> list[str]:
     low, high = bootstrap_interval(values)
     mean = f"{values.mean():.2f}"
-    return [mean if len(values) == 1 else f"{mean} [{low:.2f}, {high:.2f}]", f"{interquartile_mean(values):.2f}"]
+    return [
+        mean if len(values) == 1 else f"{mean} [{low:.2f}, {high:.2f}]",
+        f"{interquartile_mean(values):.2f}",
+    ]

@@ -78,7 +78,7 @@ class Checkpoints:
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest whole checkpoint, and a sentence for each newer one that was refused."""
-        refused = []
+        refused: list[str] = []
         for path in reversed(self.paths()):
             try:
                 return read(path), refused
@@ -115,7 +115,9 @@ def read(path: Path) -> Checkpoint:
         }
         return Checkpoint(path, int(manifest["iteration"]), arrays, manifest["facts"])
     except Exception as error:
-        reason = str(error) if isinstance(error, ValueError) and "checksums" in str(error) else "it cannot be read"
+        reason = (
+            str(error) if isinstance(error, ValueError) and "checksums" in str(error) else "it cannot be read"
+        )
         raise Damaged(f"The checkpoint {path} is damaged ({reason}) and is not used.") from error
 
 
@@ -167,7 +169,7 @@ def _write_error(directory: Path, error: Exception) -> UserError:
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
     if full:
         return UserError(
-            f"The disk of {directory} is full: training stopped, and the checkpoints before this one are whole."
+            f"The disk of {directory} is full: training stopped, and the checkpoints before are whole."
         )
     reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
     return UserError(f"Cannot write a checkpoint under {directory}: {reason}.")

@@ -65,11 +65,12 @@ class RunDirectory:
     def read_spec(self) -> TaskSpec:
         values = _read_yaml(self.task)
         try:
+            kinds: dict[str, type[Box] | type[Discrete]] = {"box": Box, "discrete": Discrete}
             kind, size = values["actions"]["kind"], int(values["actions"]["size"])
             return TaskSpec(
                 name=str(values["name"]),
                 observation_size=int(values["observation_size"]),
-                actions={"box": Box, "discrete": Discrete}[kind](size),
+                actions=kinds[kind](size),
                 costs=tuple(str(name) for name in values["costs"]),
                 episode_steps=int(values["episode_steps"]),
             )
@@ -83,7 +84,9 @@ def create(path: Path, config: Config, spec: TaskSpec) -> RunDirectory:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file; --out needs a directory.")
     if directory.config.exists():
-        raise UserError(f"{path} already holds a run; continue it with --resume {path} or choose another --out.")
+        raise UserError(
+            f"{path} already holds a run; continue it with --resume {path} or choose another --out."
+        )
     if path.is_dir() and any(path.iterdir()):
         raise UserError(f"{path} is not empty and holds no run; choose another --out.")
     actions = spec.actions

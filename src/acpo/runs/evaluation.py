@@ -174,9 +174,7 @@ def _stepper(
             actions = act(policy.policy, policy.normaliser, jnp.asarray(observation), next_key())
             state, result = advance(task, state, actions)
             observation = result.observation
-            return tuple(  # type: ignore[return-value]
-                jax.device_get((result.reward, result.costs, result.terminated | result.truncated))
-            )
+            return tuple(jax.device_get((result.reward, result.costs, result.terminated | result.truncated)))
 
         return step_device, np.asarray(reset.elapsed)
 

@@ -32,9 +32,7 @@ def rows(metrics: dict[str, Any], spec: TaskSpec, first_seed: int, batch: int, s
     return [_row(metrics, spec, s, first_seed, batch, seconds) for s in range(seeds)]
 
 
-def _row(
-    metrics: dict[str, Any], spec: TaskSpec, s: int, first_seed: int, batch: int, seconds: float
-) -> Row:
+def _row(metrics: dict[str, Any], spec: TaskSpec, s: int, first_seed: int, batch: int, seconds: float) -> Row:
     signals = ("reward", *spec.costs)
     iteration = int(metrics["iteration"][s])
     row: Row = {"iteration": iteration, "seed": first_seed + s, "steps": iteration * batch}

@@ -36,8 +36,8 @@ class TrainedPolicy:
         observation = np.asarray(observation, np.float32)
         if observation.shape[-1:] != (self.spec.observation_size,):
             raise UserError(
-                f"An observation of {self.spec.name} has {self.spec.observation_size} numbers, but this one has"
-                f" shape {observation.shape}."
+                f"An observation of {self.spec.name} has {self.spec.observation_size} numbers, but this one"
+                f" has shape {observation.shape}."
             )
         key = None if deterministic else jax.random.PRNGKey(seed)
         return np.asarray(act(self.policy, self.normaliser, observation, key))
@@ -54,7 +54,9 @@ def act(
     return distribution.mode() if key is None else distribution.sample(key)
 
 
-def from_checkpoint(checkpoint: Checkpoint, config: Config, spec: TaskSpec, which: Which) -> list[TrainedPolicy]:
+def from_checkpoint(
+    checkpoint: Checkpoint, config: Config, spec: TaskSpec, which: Which
+) -> list[TrainedPolicy]:
     """The policy of every seed: the last one, or the best that kept its budgets."""
     iterations = [checkpoint.iteration] * config.seeds
     prefix = "state"
@@ -64,7 +66,8 @@ def from_checkpoint(checkpoint: Checkpoint, config: Config, spec: TaskSpec, whic
         if 0 in iterations:
             seed = config.seed + iterations.index(0)
             raise UserError(
-                f"No policy of seed {seed} has kept its budgets yet, so there is no best one; use --checkpoint last."
+                f"No policy of seed {seed} has kept its budgets yet, so there is no best one;"
+                " use --checkpoint last."
             )
     template = Policy(spec, config.network, key=jax.random.PRNGKey(0))
     policy = _stacked(template, checkpoint.arrays, f"{prefix}.policy", config.seeds)
@@ -72,8 +75,12 @@ def from_checkpoint(checkpoint: Checkpoint, config: Config, spec: TaskSpec, whic
     if config.network.normalise:
         empty = normalisation.init(spec.observation_size)
         normaliser = _stacked(empty, checkpoint.arrays, f"{prefix}.normaliser", config.seeds)
+
+    def of_seed(stacked: Any, s: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[s], stacked)
+
     return [
-        TrainedPolicy(spec, *jax.tree.map(lambda leaf, s=s: leaf[s], (policy, normaliser)), iterations[s])
+        TrainedPolicy(spec, of_seed(policy, s), of_seed(normaliser, s), iterations[s])
         for s in range(config.seeds)
     ]
 

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -207,10 +207,8 @@ class Session:
 
 
 def _try(action: Callable[[], None]) -> None:
-    try:
+    with suppress(UserError, OSError):
         action()
-    except (UserError, OSError):
-        pass
 
 
 @contextmanager

@@ -51,7 +51,12 @@ def build(source: Source, config: Config) -> DeviceTask | list[HostTask]:
         return first
     if source.fixed_envs is not None and config.seeds > 1:
         raise UserError("A host task given as an object serves one seed; give a name or a function instead.")
-    return [first, *(source.make(config.rollout.envs) for _ in range(config.seeds - 1))]
+    simulators = [first]
+    for _ in range(config.seeds - 1):
+        another = source.make(config.rollout.envs)
+        assert isinstance(another, HostTask)
+        simulators.append(another)
+    return simulators
 
 
 def for_evaluation(source: Source, num_envs: int) -> DeviceTask | HostTask:
@@ -96,6 +101,6 @@ def _environment(factory: Callable[..., Any]) -> Source:
 
 
 def _source(name: str, trial: Any, make: Callable[..., Any], fixed_envs: int | None = None) -> Source:
-    recommend = getattr(trial, "defaults", None) or (lambda algo: {})
+    recommend: Callable[[str], dict[str, Any]] = getattr(trial, "defaults", None) or (lambda algo: {})
     envs = {"rollout.envs": fixed_envs} if fixed_envs else {}
     return Source(name, trial.spec(), lambda algo: recommend(algo) | envs, make, fixed_envs)
