@@ -89,8 +89,8 @@ class PPOConfig:
     max_grad_norm: float = 40.0
     """Gradients of each network are scaled down to this norm."""
     entropy: float = 0.0
-    """Weight of an entropy bonus beside the standardised reward; it decays linearly to zero, so that
-    the policy learned at the end is not biased by it."""
+    """Weight of an entropy bonus beside the standardised reward; it falls linearly to zero
+    over the first two thirds of training, so that the policy learned at the end is not biased."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,9 @@ class LagrangianConfig:
     """Adam step of the multipliers, one an iteration."""
     maximum: float = 1000.0
     """Largest multiplier."""
+    proportional: float = 0.0
+    """Added to the multiplier that is felt, per relative violation of the limit (the P of a PID
+    Lagrangian): it damps the swings of a purely integrating multiplier [0]."""
     on_stage_change: Literal["rescale", "hold", "reset"] = "rescale"
     """What happens to multipliers when the limited signal changes: `rescale` gives the new limit
     the reciprocal of the old multiplier (the two problems then have the same stationary points),
@@ -204,8 +207,11 @@ class AdversarialConfig:
     """k_p: step of the budgets at a convergence above the desired cost."""
     gain_under: float = 1.0
     """k: step of the budgets at a convergence below the desired cost."""
+    lowered: float = 0.8
+    """How far convergence events lower d, as a multiple of the desired budget: a policy that cannot
+    follow at once must not find a far tighter budget when it can [0]."""
     raised: float = 1.25
-    """The most a convergence event raises d, as a multiple of the desired budget: a cost that stays
+    """How far convergence events raise d, as a multiple of the desired budget: a cost that stays
     under it for want of use must not leave a budget too loose to bind when it is needed [∞]."""
     guard_satisfied: bool = True
     """In min-cost, limit satisfied costs to their desired budget [no]."""

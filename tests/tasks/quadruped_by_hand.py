@@ -8,6 +8,8 @@ import numpy as np
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.reading import Reading
 
+EXACT = Go1Config(reset="exact", random_clocks=False, random_phase=False)
+"""No chance at the start. Tests share it, with four robots, so that it is compiled once."""
 TROT = (0.25, 0.75, 0.75, 0.25)
 """FR and RL in the middle of stance, FL and RR in the middle of swing."""
 

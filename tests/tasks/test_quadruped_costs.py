@@ -1,9 +1,10 @@
 """Pinned tests 21 to 27: the eight costs (spec 6), unscaled unless said."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quadruped_by_hand import standing, up_at
+from quadruped_by_hand import EXACT, standing, up_at
 
 from acpo.tasks.quadruped import costs
 from acpo.tasks.quadruped.config import Go1Config
@@ -12,6 +13,7 @@ from acpo.tasks.quadruped.reading import describe
 
 CONFIG = Go1Config()
 ROBOT = describe(CONFIG)
+_raw_costs = jax.jit(costs.raw_costs, static_argnums=(0, 1))
 LADDER = {0.8: 0.002339, 0.9: 0.07865, 1.0: 0.5, 1.1: 0.92135, 1.2: 0.997661}
 SPEEDS = np.tile([27.09, 27.09, 18.054], 4)
 TORQUES = np.tile([16.59, 16.59, 24.885], 4)
@@ -20,7 +22,7 @@ TORQUES = np.tile([16.59, 16.59, 24.885], 4)
 def raw(name, reading=None, action=0.0, last=0.0, config=CONFIG):
     """One cost of one robot."""
     full = jnp.full((1, 12), 0.0)
-    values = costs.raw_costs(config, ROBOT, reading or standing(), full + action, full + last)
+    values = _raw_costs(config, ROBOT, reading or standing(), full + action, full + last)
     return float(values[0, costs.COSTS.index(name)])
 
 
@@ -101,11 +103,15 @@ def test_pin_27_twenty_violating_steps_cost_two():
 
 
 def test_pin_27_the_first_step_counts_from_action_zero():
-    task = Go1Native(Go1Config(reset="exact", random_clocks=False, episode_steps=3), 1, threads=1)
+    task = Go1Native(EXACT, 4, threads=1)
     task.reset(0)
-    actions = np.full((1, 12), 0.8, np.float32)
-    rates = [task.step(actions).costs[0, 7] for _ in range(4)]
-    np.testing.assert_allclose(rates, [0.05, 0, 0, 0.05], atol=1e-6)
+    actions = np.full((4, 12), 0.8, np.float32)
+    rates = [task.step(actions).costs[0, 7] for _ in range(2)]
+    on_its_back = np.array([[0, 0, 0.3, 0, 1, 0, 0, *EXACT.default_pose]])
+    task.physics.set_state(np.array([0]), on_its_back, np.zeros((1, 18)))
+    assert task.step(actions).terminated[0]
+    rates.append(task.step(actions).costs[0, 7])
+    np.testing.assert_allclose(rates, [0.05, 0, 0.05], atol=1e-6)
 
 
 def test_aggregates_and_readings_of_the_paper():

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco import mjx
+from quadruped_by_hand import EXACT
 
 from acpo.physics.mjx import MjxPhysics
 from acpo.tasks.base import DeviceTask
@@ -16,7 +17,6 @@ from acpo.tasks.quadruped.model import build_model
 from acpo.tasks.quadruped.native import Go1Native
 
 CONFIG = Go1Config()
-EXACT = Go1Config(reset="exact", random_clocks=False, random_phase=False)
 
 
 def test_worst_case_sizes_on_a_plane():

@@ -14,11 +14,12 @@ from acpo.tasks.quadruped.observation import PARTS, SIZE, observe
 from acpo.tasks.quadruped.reading import describe, read, up_in_body
 
 CONFIG = Go1Config()
+_observe = jax.jit(observe, static_argnums=0)
 
 
 def seen(config=CONFIG, reading=None, command=(0.5, -0.25, 1.0)):
     zero = jnp.zeros((1, 12))
-    return observe(
+    return _observe(
         config,
         reading or standing(),
         action=zero,
@@ -101,7 +102,7 @@ def test_noise_stays_within_its_physical_amounts():
     zero = jnp.zeros((1, 12))
     noisy = np.stack(
         [
-            observe(
+            _observe(
                 config,
                 standing(),
                 action=zero,

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from quadruped_by_hand import EXACT
 
-from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.model import XML
 from acpo.tasks.quadruped.native import Go1Native
 
@@ -38,7 +38,7 @@ def test_the_example_sees_and_does_what_the_task_does(tmp_path):
     command = np.array([0.5, -0.2, 0.3])
     seen = example.walk(str(tmp_path / "policy.onnx"), str(XML), command, steps=20)
 
-    task = Go1Native(Go1Config(reset="exact", random_phase=False, random_clocks=False), 4, threads=1)
+    task = Go1Native(EXACT, 4, threads=1)
     observation = task.reset(0).observation.copy()
     task.set_commands(np.tile(command, (4, 1)))
     observation[:, 69:] = 2 * command

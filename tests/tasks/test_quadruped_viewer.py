@@ -17,7 +17,7 @@ def still(observation):
 
 
 def test_a_recording_follows_its_commands():
-    task = make(1, "native", evaluation=True, reset="exact")
+    task = make(4, "native", evaluation=True, reset="exact")
     recording = viewer.record(task, still, steps=8, commands=((0, (0.0, 0.0, 0.0)), (5, (0.5, 0.0, -0.2))))
     assert [len(column) for column in recording] == [8] * 7
     np.testing.assert_allclose(recording.command[4:6], [[0, 0, 0], [0.5, 0, -0.2]], atol=1e-6)
@@ -27,7 +27,7 @@ def test_a_recording_follows_its_commands():
 
 
 def test_frames_show_robot_and_strip():
-    task = make(1, "native", evaluation=True)
+    task = make(4, "native", evaluation=True, reset="exact")
     recording = viewer.record(task, still, steps=3)
     try:
         images = list(viewer.frames(recording, task.config, width=320, scene_height=160, strip_height=160))

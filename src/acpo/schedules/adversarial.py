@@ -184,7 +184,8 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
 
     gains = jnp.where(over, settings.gain, jnp.where(under & ~too_high, settings.gain_under, 0.0))
     moved = state.budgets + gains * error
-    budgets = jnp.clip(moved, 0.0, jnp.maximum(highest, state.budgets))
+    lowest = settings.lowered * state.desired
+    budgets = jnp.clip(moved, jnp.minimum(lowest, state.budgets), jnp.maximum(highest, state.budgets))
     arrived = state.budgets <= state.aim * (1 + settings.tolerance)
     aim = jnp.where(arrived, budgets, jnp.minimum(state.aim, budgets))
     state = state._replace(

@@ -106,7 +106,9 @@ def update(
     limited = problem.limited()
     violation = jnp.where(limited, -problem.slack(batch.returns), 0.0)
     state = learn_multipliers(config, carry_over(config, state, limited), violation)
-    penalties = jnp.where(limited, state.multipliers, 0.0)
+    damping = config.lagrangian.proportional * violation / jnp.maximum(problem.scale(), 1e-8)
+    felt = jnp.clip(state.multipliers + damping, 0.0, config.lagrangian.maximum)
+    penalties = jnp.where(limited, felt, 0.0)
     signs = direction(batch.returns.shape[0] - 1)
     weights = ppo.weights(problem.objective(), problem.anchor_weight, penalties, signs)
     policy, critics, moments, _, metrics = ppo.optimise(

@@ -34,16 +34,19 @@ class Weights(NamedTuple):
     anchor: jax.Array
     """[] weight of KL(π ‖ anchor), to be minimised"""
     entropy: jax.Array
-    """[] weight of the entropy bonus relative to the configured one"""
+    """[] share of the configured entropy bonus"""
 
 
 def weights(objective: jax.Array, anchor: jax.Array, penalties: jax.Array, signs: jax.Array) -> Weights:
-    """(objective + Σ λ·limit surrogate) / (1 + Σ λ), anchor and entropy divided alike.
+    """(objective + Σ λ·limit surrogate) / (1 + Σ λ), the anchor divided alike.
+
+    The entropy bonus is not: it sets how much is explored beside a direction of unit size, and a
+    large multiplier must not end the search for a way to keep its limit.
 
     objective, penalties λ and the signs in which signals widen their slack: [1 + K].
     """
     total = 1.0 + penalties.sum()
-    return Weights((objective + penalties * signs) / total, anchor / total, 1 / total)
+    return Weights((objective + penalties * signs) / total, anchor / total, jnp.ones(()))
 
 
 Weigh = Callable[[jax.Array], Weights]
@@ -106,8 +109,10 @@ def shuffle(key: jax.Array, count: int, size: int) -> jax.Array:
     """[M, size] indices of `count` samples in random order, cut into whole minibatches.
 
     Sorting random words once is half the work of `jax.random.permutation`, whose second round
-    guards against ties that do not matter here.
+    guards against ties that do not matter here. A minibatch of everything needs no order.
     """
+    if size == count:
+        return jnp.arange(count)[None]
     return jnp.argsort(jax.random.bits(key, (count,)))[: count // size * size].reshape(-1, size)
 
 
@@ -176,7 +181,7 @@ def optimise(
 
     def one_pass(carry: _Pass) -> _Pass:
         weights = weigh(carry.surrogates)
-        weights = weights._replace(entropy=weights.entropy * (1 - progress))
+        weights = weights._replace(entropy=jnp.maximum(1 - 1.5 * progress, 0.0))
         key, shuffle_key = jax.random.split(carry.key)
         (policy, critics, moments), (losses, finite) = jax.lax.scan(
             lambda c, sample: gradient_step(c, sample, weights),
@@ -248,9 +253,5 @@ def fit_critics(
     keys = jax.random.split(key, config.critic.passes)
     (critics, moments), (losses, finite) = jax.lax.scan(one_pass, (critics, moments), keys)
     return critics, moments, losses[-1].mean(), jnp.all(finite)
-
-
-def entropy(policy: Policy, batch: Batch) -> jax.Array:
-    return jnp.mean(policy.distribution(batch.observations).entropy())
 
 
