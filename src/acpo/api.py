@@ -73,10 +73,12 @@ class Run:
 
     def policy_table(self, seed: int | None = None) -> np.ndarray:
         """π[step, state, action] on a tabular task."""
-        from acpo.training import policy_table  # noqa: PLC0415
+        from acpo.tasks.tabular import TabularCMDP  # noqa: PLC0415
 
-        source = simulators.find(self.task, self.config.backend)
-        return policy_table(_Stacked(self._last), self._index(seed), source.make(1))  # type: ignore[arg-type]
+        task = simulators.find(self.task, self.config.backend).make(1)
+        if not isinstance(task, TabularCMDP):
+            raise UserError(f"A policy table exists only for tabular tasks, not for {self.spec.name}.")
+        return task.policy_table(self._last[self._index(seed)].policy)
 
     @functools.cached_property
     def _checkpoint(self) -> Checkpoint:
@@ -96,16 +98,6 @@ class Run:
         if seed not in self.seeds:
             raise UserError(f"This run has the seeds {', '.join(map(str, self.seeds))}, not {seed}.")
         return self.seeds.index(seed)
-
-
-class _Stacked:
-    """Policies of all seeds in the shape of a `TrainState`, as far as a policy table needs it."""
-
-    def __init__(self, trained: list[TrainedPolicy]) -> None:
-        import jax  # noqa: PLC0415
-        import jax.numpy as jnp  # noqa: PLC0415
-
-        self.policy = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(t.policy for t in trained))
 
 
 def train(

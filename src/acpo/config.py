@@ -274,9 +274,13 @@ def replace(config: Any, changes: dict[str, Any]) -> Any:
         if rest:
             if not dataclasses.is_dataclass(current):
                 raise UserError(f"'{head}' has no field '{rest}': it is a single value.")
-            value = replace(current, {rest: value})
+            new = replace(current, {rest: value})
         elif dataclasses.is_dataclass(current) and not isinstance(value, type(current)):
-            raise UserError(f"'{head}' is a group of fields; give one of them, such as '{head}."
-                            f"{dataclasses.fields(current)[0].name}'.")
-        config = dataclasses.replace(config, **{head: value})
+            raise UserError(
+                f"'{head}' is a group of fields; give one of them, such as '{head}."
+                f"{dataclasses.fields(current)[0].name}'."
+            )
+        else:
+            new = value
+        config = dataclasses.replace(config, **{head: new})
     return config

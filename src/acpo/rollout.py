@@ -98,8 +98,8 @@ def collect_from_host(
             actions = acting(observations, t)
         for s, task in enumerate(tasks):
             result = task.step(actions[s])
-            rollout.observations[s, t] = observations[s]  # type: ignore[index]
-            rollout.actions[s, t] = actions[s]  # type: ignore[index]
+            rollout.observations[s, t] = observations[s]
+            rollout.actions[s, t] = actions[s]
             for name in ("final_observation", "reward", "costs", "terminated", "truncated", "failed"):
                 getattr(rollout.steps, name)[s, t] = getattr(result, name)
             observations[s] = np.asarray(result.observation, np.float32)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from scipy.optimize import brentq
 
@@ -19,7 +20,7 @@ from acpo.config import Config
 from acpo.errors import UserError
 from acpo.problem import MAX_REWARD, MIN_COST, PROJECTION
 from acpo.tasks.tabular import TabularCMDP
-from acpo.training import Trainer, policy_table
+from acpo.training import Trainer
 
 
 class Recording(NamedTuple):
@@ -36,9 +37,13 @@ class Recording(NamedTuple):
 def record(config: Config, task: TabularCMDP, desired: np.ndarray) -> Recording:
     """Train on `task` and keep every policy."""
     trainer = Trainer(config, task, desired)
-    policies, stages, events = [policy_table(trainer.state, 0, task)], [], []
+
+    def table() -> np.ndarray:
+        return task.policy_table(jax.tree.map(lambda leaf: leaf[0], trainer.state.policy))
+
+    policies, stages, events = [table()], [], []
     for metrics in trainer.run():
-        policies.append(policy_table(trainer.state, 0, task))
+        policies.append(table())
         stages.append(int(metrics["stage"][0]))
         events.append(int(metrics["events"][0]))
     return Recording(policies, stages, events)

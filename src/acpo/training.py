@@ -18,7 +18,7 @@ import numpy as np
 
 from acpo import algorithms
 from acpo.config import AdvantageConfig, Config
-from acpo.errors import NonFiniteError, UserError
+from acpo.errors import NonFiniteError
 from acpo.learning import advantages as gae
 from acpo.learning import episodes as counting
 from acpo.learning import normaliser as normalisation
@@ -224,9 +224,7 @@ def iterate(config: Config, task: DeviceTask, state: TrainState) -> tuple[TrainS
     return new._replace(task=task_state, observation=observation, key=key), metrics
 
 
-def start(
-    config: Config, task: DeviceTask, desired: jax.Array, key: jax.Array
-) -> TrainState:
+def start(config: Config, task: DeviceTask, desired: jax.Array, key: jax.Array) -> TrainState:
     """The first state on a device task."""
     task_key, key = jax.random.split(key)
     task_state, reset = task.reset(task_key, config.rollout.envs)
@@ -367,15 +365,3 @@ class Trainer:
             yield metrics
             if self.config.adversarial.stop_when_converged and bool(np.all(metrics["finished"])):
                 return
-
-
-def policy_table(state: TrainState, seed: int, task: Any) -> np.ndarray:
-    """π[h, s, a] of a categorical policy on a tabular task."""
-    from acpo.tasks.tabular import TabularCMDP
-
-    if not isinstance(task, TabularCMDP):
-        raise UserError("A policy table exists only for tabular tasks.")
-    policy = jax.tree.map(lambda leaf: leaf[seed], state.policy)
-    observations = jnp.eye(task.horizon * task.num_states)
-    probabilities = jax.nn.softmax(policy.distribution(observations).logits)
-    return np.asarray(probabilities, np.float64).reshape(task.horizon, task.num_states, task.num_actions)

@@ -9,9 +9,9 @@ from acpo.learning import normaliser
 def test_two_batches_by_hand():
     # 1, 3 and then 8: mean 4, squared deviations 9 + 1 + 16 = 26, variance 26/3.
     state = normaliser.update(normaliser.init(1), jnp.array([[1.0], [3.0]]))
-    np.testing.assert_allclose([state.count, state.mean[0], state.square[0]], [2.0, 2.0, 2.0])
+    np.testing.assert_allclose([state.samples, state.mean[0], state.square[0]], [2.0, 2.0, 2.0])
     state = normaliser.update(state, jnp.array([[8.0]]))
-    np.testing.assert_allclose([state.count, state.mean[0], state.square[0]], [3.0, 4.0, 26.0], rtol=1e-6)
+    np.testing.assert_allclose([state.samples, state.mean[0], state.square[0]], [3.0, 4.0, 26.0], rtol=1e-6)
     np.testing.assert_allclose(normaliser.std(state), [(26 / 3) ** 0.5], rtol=1e-6)
     np.testing.assert_allclose(normaliser.apply(state, jnp.array([7.0])), [3 / (26 / 3) ** 0.5], rtol=1e-6)
 
@@ -24,7 +24,7 @@ def test_merged_batches_have_the_moments_of_all_their_rows():
     for part in parts:
         state = normaliser.update(state, jnp.asarray(part, jnp.float32))
     rows = np.concatenate(parts)
-    assert float(state.count) == len(rows)
+    assert float(state.samples) == len(rows)
     np.testing.assert_allclose(state.mean, rows.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(normaliser.std(state), rows.std(axis=0), rtol=1e-3)
 
@@ -32,7 +32,7 @@ def test_merged_batches_have_the_moments_of_all_their_rows():
 def test_the_count_does_not_stall_when_it_is_large():
     # Ten thousand batches of 20000 are 2·10⁸ observations, more than float32 counts one by one.
     state = normaliser.init(1)._replace(count=jnp.float32(2e8))
-    assert float(normaliser.update(state, jnp.zeros((20000, 1))).count) > 2e8 + 19000
+    assert float(normaliser.update(state, jnp.zeros((20000, 1))).samples) > 2e8 + 19000
 
 
 def test_clip_and_floor():

@@ -20,11 +20,11 @@ ROWS = 10
 
 
 @functools.partial(jax.jit, static_argnames="radius")
-def _solve(q, r, s, c, radius, curvature):  # noqa: PLR0917
+def _solve(q, r, s, c, radius, curvature):
     return dual.solve(q, r, s, c, radius, curvature)
 
 
-def step(hessian, goal, rows, offsets, radius, curvature=0.0):  # noqa: PLR0917
+def step(hessian, goal, rows, offsets, radius, curvature=0.0):
     """x and the solution it was built from."""
     inverse = np.linalg.inv(hessian)
     single = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
@@ -55,7 +55,7 @@ def problem(seed: int, limits: int, tight: float = 0.3):
     return hessian, goal, rows, offsets, radius
 
 
-def by_slsqp(hessian, goal, rows, offsets, radius, curvature=0.0):  # noqa: PLR0917
+def by_slsqp(hessian, goal, rows, offsets, radius, curvature=0.0):
     """The same by sequential quadratic programming in double precision, and whether it succeeded."""
     # In coordinates y = Lᵀx, with H = LLᵀ, the problem is well scaled; rows are brought to unit size.
     lower = np.linalg.cholesky(hessian)

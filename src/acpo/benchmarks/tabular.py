@@ -46,14 +46,6 @@ def configure(algo: str, task: TabularCMDP, steps: int, seed: int, overrides: di
     return replace(base, {**algorithms.get(algo).defaults, **task.defaults(algo), **overrides})
 
 
-def policy_tables(policy: Any, task: TabularCMDP) -> np.ndarray:
-    """π[i, h, s, a] of stacked categorical policies."""
-    observations = jnp.eye(task.horizon * task.num_states)
-    logits = jax.vmap(lambda p: p.distribution(observations).logits)(policy)
-    tables = np.asarray(jax.nn.softmax(logits), np.float64)
-    return tables.reshape(-1, task.horizon, task.num_states, task.num_actions)
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _iterate(config: Config, tasks: TabularCMDP, states: TrainState) -> tuple[TrainState, dict[str, Any]]:
     return jax.vmap(functools.partial(iterate, config))(tasks, states)
@@ -72,7 +64,9 @@ def learn(
     for _ in range(config.iterations):
         states, metrics = _iterate(config, tasks, states)
         history.append(jax.device_get(metrics))
-    return policy_tables(states.policy, made[0].task), history
+    policies = [jax.tree.map(lambda leaf, i=i: leaf[i], states.policy) for i in range(len(made))]
+    tables = [instance.task.policy_table(policy) for instance, policy in zip(made, policies, strict=True)]
+    return np.stack(tables), history
 
 
 def run(

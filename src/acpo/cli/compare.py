@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,14 +90,18 @@ def _evaluated(run: api.Run) -> np.ndarray:
     path = run.directory.evaluation
     try:
         episodes = json.loads(path.read_text())["episodes"]
-        rows = [[np.mean(seed["reward"]), *np.mean(np.array(seed["costs"]).reshape(len(seed["reward"]), -1), axis=0)]
-                for seed in episodes]  # fmt: skip
-        signals = np.array(rows, np.float64)
+        signals = np.array([_means(seed) for seed in episodes], np.float64)
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{path} is not an evaluation; make it again with: acpo eval {run.path}") from None
     if signals.shape != (len(run.seeds), 1 + len(run.spec.costs)):
         raise UserError(f"{path} is of another run; make it again with: acpo eval {run.path}")
     return signals
+
+
+def _means(seed: dict[str, Any]) -> list[float]:
+    """[1 + K] over the episodes of one seed."""
+    episodes = len(seed["reward"])
+    return [float(np.mean(seed["reward"])), *np.mean(np.reshape(seed["costs"], (episodes, -1)), axis=0)]
 
 
 def _trained(run: api.Run) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -30,7 +31,7 @@ class Perceptron(eqx.Module):
     def __init__(self, sizes: Sequence[int], activation: str, *, key: jax.Array) -> None:
         """Every entry uniform on ±1/√fan-in: what PyTorch's linear layers, and so the baselines, use."""
         weights, biases = [], []
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for fan_in, fan_out in itertools.pairwise(sizes):
             key, weight_key, bias_key = jax.random.split(key, 3)
             bound = 1 / math.sqrt(fan_in)
             weights.append(jax.random.uniform(weight_key, (fan_in, fan_out), jnp.float32, -bound, bound))

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 class Normaliser(NamedTuple):
     """Moments of everything seen; O observation numbers."""
 
-    count: jax.Array
-    """[]"""
+    samples: jax.Array
+    """[] how many were seen"""
     mean: jax.Array
     """[O]"""
     square: jax.Array
@@ -32,19 +32,19 @@ def update(normaliser: Normaliser, observations: jax.Array) -> Normaliser:
     batch_count = observations.shape[0]
     batch_mean = observations.mean(axis=0)
     batch_square = jnp.sum((observations - batch_mean) ** 2, axis=0)
-    count = normaliser.count + batch_count
+    samples = normaliser.samples + batch_count
     shift = batch_mean - normaliser.mean
     return Normaliser(
-        count,
-        normaliser.mean + shift * batch_count / count,
-        normaliser.square + batch_square + shift**2 * normaliser.count * batch_count / count,
+        samples,
+        normaliser.mean + shift * batch_count / samples,
+        normaliser.square + batch_square + shift**2 * normaliser.samples * batch_count / samples,
     )
 
 
 def std(normaliser: Normaliser) -> jax.Array:
     """[O], floored; ones before anything was seen."""
-    deviation = jnp.sqrt(normaliser.square / jnp.maximum(normaliser.count, 1))
-    return jnp.where(normaliser.count > 0, jnp.maximum(deviation, STD_FLOOR), 1.0)
+    deviation = jnp.sqrt(normaliser.square / jnp.maximum(normaliser.samples, 1))
+    return jnp.where(normaliser.samples > 0, jnp.maximum(deviation, STD_FLOOR), 1.0)
 
 
 def apply(normaliser: Normaliser, observation: jax.Array) -> jax.Array:

@@ -225,7 +225,9 @@ def update(
         before = measured
         alternated = alternate(settings, measured, returns)
         ended = alternated.cycles > before.cycles
-        event = ended & (alternated.cycles > 1) & settled(settings, alternated.cycle, before.cycle, state.desired)
+        event = (
+            ended & (alternated.cycles > 1) & settled(settings, alternated.cycle, before.cycle, state.desired)
+        )
         after = choose(event, converge(settings, alternated, policy), alternated)
     else:
         event = queue_settled(settings, measured) & (measured.stage != PROJECTION)

@@ -79,9 +79,7 @@ def update(
 
     if settings.reading == "minibatch":
         plain = ppo.weights(problem.objective(), problem.anchor_weight, jnp.zeros_like(kappa), signs)
-        result = ppo.optimise(
-            config, state, policy, critics, batch, key, progress, lambda _: plain, barrier
-        )
+        result = ppo.optimise(config, state, policy, critics, batch, key, progress, lambda _: plain, barrier)
     else:
         result = ppo.optimise(config, state, policy, critics, batch, key, progress, weigh)
     policy, critics, state, _, metrics = result

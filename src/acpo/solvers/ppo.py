@@ -7,7 +7,7 @@ multipliers) is the calling solver's business.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -120,20 +120,20 @@ def minibatches(key: jax.Array, batch: Batch, size: int) -> Batch:
     """The samples of `batch` in a fresh order, cut into [M, size, …]; the rest is left out."""
     order = shuffle(key, batch.observations.shape[0], size)
     shared = {"returns", "unit"}
-    return Batch(
-        **{
-            name: jnp.broadcast_to(value, (order.shape[0], *value.shape))
-            if name in shared
-            else jax.tree.map(lambda leaf: leaf[order], value)
-            for name, value in batch._asdict().items()
-        }
-    )
+    cut: dict[str, Any] = {
+        name: jnp.broadcast_to(value, (order.shape[0], *value.shape))
+        if name in shared
+        else jax.tree.map(lambda leaf: leaf[order], value)
+        for name, value in batch._asdict().items()
+    }
+    return Batch(**cut)
 
 
 class _Pass(NamedTuple):
     """What goes from one pass to the next."""
 
-    index: jax.Array
+    done: jax.Array
+    """[] int: passes made"""
     key: jax.Array
     policy: Policy
     critics: Critics
@@ -191,7 +191,7 @@ def optimise(
         distribution = policy.distribution(batch.observations)
         ratio = jnp.exp(distribution.log_prob(batch.actions) - batch.log_probs)
         return _Pass(
-            index=carry.index + 1,
+            done=carry.done + 1,
             key=key,
             policy=policy,
             critics=critics,
@@ -206,10 +206,10 @@ def optimise(
     # Advantages are centred, so the surrogates of the policy that acted are zero.
     start = jnp.zeros(batch.advantages.shape[1])
     last = jax.lax.while_loop(
-        lambda carry: (carry.index < settings.passes) & (carry.kl <= settings.kl),
+        lambda carry: (carry.done < settings.passes) & (carry.kl <= settings.kl),
         one_pass,
         _Pass(
-            index=jnp.zeros((), jnp.int32),
+            done=jnp.zeros((), jnp.int32),
             key=key,
             policy=policy,
             critics=critics,
@@ -222,7 +222,7 @@ def optimise(
         ),
     )
     metrics = {
-        "passes": last.index,
+        "passes": last.done,
         "kl": last.kl,
         "policy_loss": last.losses[0],
         "critic_loss": last.losses[1],
@@ -253,5 +253,3 @@ def fit_critics(
     keys = jax.random.split(key, config.critic.passes)
     (critics, moments), (losses, finite) = jax.lax.scan(one_pass, (critics, moments), keys)
     return critics, moments, losses[-1].mean(), jnp.all(finite)
-
-

@@ -33,7 +33,7 @@ def make(name: str, num_envs: int, backend: str = "auto", **options: Any) -> Tas
     """A batch of `num_envs` environments of a registered task, or of "package.module:factory"."""
     if name not in _FACTORIES:
         if ":" in name:
-            from acpo.tasks import gym
+            from acpo.tasks import gym  # noqa: PLC0415
 
             return gym.from_path(name, num_envs=num_envs, **options)
         raise UserError(f"There is no task '{name}'; {nearest(name, names())}")

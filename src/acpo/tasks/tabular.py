@@ -17,6 +17,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from acpo.errors import UserError
+from acpo.learning.networks import Policy
 from acpo.tasks.base import DeviceTask, Discrete, Reset, TaskSpec, TimeStep
 
 
@@ -155,7 +156,9 @@ class TabularCMDP(DeviceTask):
         reward, costs = np.asarray(self.reward, np.float64), np.asarray(self.costs, np.float64)
         return float(np.sum(visits * reward)), np.einsum("sa,ksa->k", visits, costs)
 
-    def values(self, policy: np.ndarray, signal: np.ndarray, discount: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    def values(
+        self, policy: np.ndarray, signal: np.ndarray, discount: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Exact V [H + 1, S] and Q [H, S, A] of a signal [S, A] under a policy [H, S, A]."""
         transitions = _exact(self.transitions)
         value = np.zeros((self.horizon + 1, self.num_states))
@@ -164,6 +167,12 @@ class TabularCMDP(DeviceTask):
             action_value[h] = signal + discount * transitions @ value[h + 1]
             value[h] = np.sum(policy[h] * action_value[h], axis=-1)
         return value, action_value
+
+    def policy_table(self, policy: Policy) -> np.ndarray:
+        """π[H, S, A] of a categorical policy."""
+        logits = policy.distribution(jnp.eye(self.horizon * self.num_states)).logits  # type: ignore[union-attr]
+        table = np.asarray(jax.nn.softmax(logits), np.float64)
+        return table.reshape(self.horizon, self.num_states, self.num_actions)
 
     def uniform(self) -> np.ndarray:
         return np.full((self.horizon, self.num_states, self.num_actions), 1 / self.num_actions)
@@ -203,7 +212,9 @@ def _exact(table: jax.Array) -> np.ndarray:
     return values / values.sum(axis=-1, keepdims=True)
 
 
-def _flow(transitions: np.ndarray, initial: np.ndarray, horizon: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+def _flow(
+    transitions: np.ndarray, initial: np.ndarray, horizon: int
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """Σ_a x[h, s, a] − Σ_{s', a'} x[h − 1, s', a'] P(s | s', a') = initial(s) at h = 0, else 0."""
     states, actions, _ = transitions.shape
     leave = scipy.sparse.kron(scipy.sparse.eye_array(states), np.ones((1, actions)))
