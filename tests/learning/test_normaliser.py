@@ -31,7 +31,7 @@ def test_merged_batches_have_the_moments_of_all_their_rows():
 
 def test_the_count_does_not_stall_when_it_is_large():
     # Ten thousand batches of 20000 are 2·10⁸ observations, more than float32 counts one by one.
-    state = normaliser.init(1)._replace(count=jnp.float32(2e8))
+    state = normaliser.init(1)._replace(samples=jnp.float32(2e8))
     assert float(normaliser.update(state, jnp.zeros((20000, 1))).samples) > 2e8 + 19000
 
 

@@ -10,7 +10,7 @@ from walkers import BATCH, HORIZON, HostWalk, Walk, config
 
 from acpo import algorithms, training
 from acpo.config import Config, replace
-from acpo.tasks.tabular import random_cmdp
+from acpo.tasks.tabular import TabularCMDP
 from acpo.training import Trainer
 
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -160,7 +160,15 @@ TABULAR = [("acpo", 8), ("cpo", 0)]
     [pytest.param(*case, marks=() if case in TABULAR else pytest.mark.long) for case in ALL],
 )
 def test_discrete_actions(algo, costs):
-    task, budgets = random_cmdp(1, states=3, actions=2, costs=costs, horizon=4)
+    rng = np.random.default_rng(1)
+    task = TabularCMDP(
+        transitions=rng.dirichlet(np.ones(3), size=(3, 2)),
+        reward=rng.uniform(size=(3, 2)),
+        costs=rng.uniform(size=(costs, 3, 2)),
+        initial=np.full(3, 1 / 3),
+        horizon=4,
+    )
+    budgets = task.evaluate(task.uniform())[1]
     settings = replace(
         config(algo), {"network.hidden": (), "network.normalise": False, "rollout.batch": BATCH}
     )
