@@ -47,6 +47,11 @@ class Vector(Walk):
         return observation, reward, terminated, truncated, {"costs": np.array([cost, float(self.x < -1)])}
 
 
+def wrapped():
+    """As `gymnasium.make` gives environments: in wrappers that hide their attributes."""
+    return gymnasium.wrappers.OrderEnforcing(gymnasium.wrappers.TimeLimit(Vector(), 12))
+
+
 class DictDiscrete(Walk):
     observation_space = Dict({"t": Discrete(20), "x": Box(-np.inf, np.inf, (1,), np.float32)})
     action_space = Discrete(3, start=-1)

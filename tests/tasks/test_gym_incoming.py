@@ -1,5 +1,7 @@
 """Other people's environments as tasks: costs, seeds, ends, resume, and mistakes told in a sentence."""
 
+import sys
+
 import foreign_envs
 import numpy as np
 import pytest
@@ -69,6 +71,17 @@ def test_the_facts_of_a_task_come_from_one_trial_step():
     assert six.spec().costs == ("cost",) and six.spec().episode_steps == 9
     spec = from_path("foreign_envs:DictDiscrete", num_envs=1).spec()
     assert (spec.observation_size, spec.actions) == (21, Discrete(3))
+
+
+def test_wrappers_do_not_hide_the_names_of_costs():
+    assert from_path("foreign_envs:wrapped", num_envs=1).spec().costs == ("high", "low")
+
+
+def test_a_module_in_the_current_directory_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "walk_from_here.py").write_text("from foreign_envs import Vector as make\n")
+    assert from_path("walk_from_here:make", num_envs=1).spec().costs == ("high", "low")
 
 
 def test_six_values_give_the_costs_of_the_same_walk():

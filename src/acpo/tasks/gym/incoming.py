@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +42,7 @@ class CostEnv(gymnasium.Env[Any, Any]):
         self._env = _build(factory, label)
         self.render_mode = None
         spec = getattr(self._env, "spec", None)
-        own_limit = getattr(spec, "max_episode_steps", None) or getattr(self._env, "episode_steps", None)
+        own_limit = getattr(spec, "max_episode_steps", None) or _attribute(self._env, "episode_steps")
         self.limit = episode_steps or own_limit or EPISODE_STEPS
         self.observation_space = self._flat_observations()
         self.action_space = self._flat_actions()
@@ -230,7 +232,7 @@ class GymnasiumTask:
             )
             env.step(np.asarray(flat).reshape(env.action_space.shape or ()))
             assert env.num_costs is not None
-            names = tuple(getattr(env._env, "cost_names", ()))
+            names = tuple(_attribute(env._env, "cost_names") or ())
             if len(names) != env.num_costs:
                 names = ("cost",) if env.num_costs == 1 else tuple(f"cost_{i}" for i in range(env.num_costs))
             actions = env.action_space
@@ -354,6 +356,11 @@ def _abandon(vector: AsyncVectorEnv) -> None:
     vector.closed = True
 
 
+def _attribute(env: Any, name: str) -> Any:
+    """An optional attribute. Gymnasium's wrappers do not pass it on, so the inside is asked too."""
+    return getattr(env, name, getattr(getattr(env, "unwrapped", env), name, None))
+
+
 def _build(factory: Factory, label: str) -> Any:
     try:
         env = factory()
@@ -375,8 +382,14 @@ def from_path(
     episode_steps: int | None = None,
     **options: Any,
 ) -> GymnasiumTask:
-    """A task from "package.module:factory"; further options go to the factory."""
+    """A task from "package.module:factory"; further options go to the factory.
+
+    Modules in the current directory are found too, after all that is installed: a command starts
+    without it, unlike `python -m`.
+    """
     module_name, _, attribute = path.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         factory: Any = importlib.import_module(module_name)
     except Exception as error:
