@@ -319,6 +319,9 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "adversarial.skip_satisfied": quadruped,
             "adversarial.monotone": False,
             "adversarial.reward_slack": 0.0,
+            "adversarial.margin": 0.0,
+            "adversarial.lowered": 0.0,
+            "adversarial.raised": 1e9,  # no bound; values must be finite
         },
     }
     settings = dict(common)
