@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ def export(policy: TrainedPolicy, path: Path) -> float:
     Input `observation` [batch, O]. Output `action`: the mean [batch, A], or the likeliest of
     discrete actions [batch], then also `logits` [batch, A].
     """
+    if path.suffix.lower() != ".onnx":
+        raise UserError(f"An exported policy is an ONNX file, so its name should end in .onnx: {path}.")
     try:
         import onnx  # noqa: PLC0415
         import onnxruntime  # noqa: PLC0415
@@ -39,9 +43,14 @@ def export(policy: TrainedPolicy, path: Path) -> float:
         raise UserError(
             f"The exported policy differs from the trained one by {difference:.1e}; nothing was written."
         )
+    partial = path.with_name(f".partial-{path.name}")
     try:
-        path.write_bytes(model.SerializeToString())
+        # A file that was there stays whole until the new one is.
+        partial.write_bytes(model.SerializeToString())
+        os.replace(partial, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise UserError(f"Cannot write {path}: {error.strerror or error}.") from error
     return difference
 

@@ -45,9 +45,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    if not argv:
+        print(usage(), file=sys.stderr)
+        return FAILED
+    if argv[0] in ("-h", "--help", "help"):
         print(usage())
-        return 0 if argv else FAILED
+        return 0
     if argv[0] == "--version":
         from importlib.metadata import version  # noqa: PLC0415
 

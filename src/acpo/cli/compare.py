@@ -16,7 +16,7 @@ from acpo.report import curves, style, tables
 from acpo.report.curves import Curve
 from acpo.report.tables import Score
 from acpo.runs import directory as directories
-from acpo.runs.metrics import cost_column
+from acpo.runs.metrics import Table, cost_column
 
 LAST = 0.1
 """Share of training, at its end, that stands for a run that was not evaluated."""
@@ -44,14 +44,19 @@ def main(argv: list[str]) -> int:
     options = arguments.make(Options, words.flags)
     runs = [api.load(path) for path in dict.fromkeys(words.positional)]
     groups = group(runs, options.apart)
-    scores = [score(label, members) for label, members in groups.items()]
+    # Whatever is wrong with a run is found before anything is written.
+    measured = {run.path: training(run) for run in runs}
+    scores = [score(label, members, measured) for label, members in groups.items()]
+    markdown = tables.to_markdown(scores)
     folder = Path(options.out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; --out needs a directory.")
-    pictures = draw(groups, scores, folder)
-    markdown = tables.to_markdown(scores)
-    directories.write_atomically(folder / "table.md", markdown + "\n")
-    directories.write_atomically(folder / "table.json", tables.to_json(scores) + "\n")
+    try:
+        pictures = draw(groups, scores, measured, folder)
+        directories.write_atomically(folder / "table.md", markdown + "\n")
+        directories.write_atomically(folder / "table.json", tables.to_json(scores) + "\n")
+    except OSError as error:
+        raise UserError(f"Cannot write to {folder}: {error.strerror or error}.") from error
     print(tables.aligned(markdown))
     print("\n".join(str(path) for path in (folder / "table.md", *pictures)))
     return 0
@@ -71,14 +76,28 @@ def group(runs: list[api.Run], apart: bool) -> dict[str, list[api.Run]]:
     return groups
 
 
-def score(label: str, runs: list[api.Run]) -> Score:
+def training(run: api.Run) -> Table:
+    """The metrics of a run, as complete as pictures need them."""
+    table, path = run.metrics, run.directory.metrics
+    needed = ["steps", "stage", "reward_budget", *map(cost_column, run.spec.costs)]
+    needed += [f"budget_{name}" for name in run.spec.costs]
+    if missing := [name for name in needed if name not in table]:
+        raise UserError(f"{path} is not the metrics of this run: it has no column '{missing[0]}'.")
+    if table.seeds != run.seeds:
+        raise UserError(
+            f"{path} is not the metrics of this run: its seeds are {table.seeds}, not {run.seeds}."
+        )
+    return table
+
+
+def score(label: str, runs: list[api.Run], measured: dict[Path, Table]) -> Score:
     """From evaluations where every run has one, else from the end of training."""
     spec, config = runs[0].spec, runs[0].config
     if all(run.directory.evaluation.exists() for run in runs):
         found = [_evaluated(run) for run in runs]
         source = "evaluation"
     else:
-        found = [_trained(run) for run in runs]
+        found = [_trained(run, measured[run.path]) for run in runs]
         source = f"last {LAST:.0%} of training"
     signals = np.concatenate(found)
     costs = {name: signals[:, 1 + k] for k, name in enumerate(spec.costs)}
@@ -101,16 +120,21 @@ def _evaluated(run: api.Run) -> np.ndarray:
 def _means(seed: dict[str, Any]) -> list[float]:
     """[1 + K] over the episodes of one seed."""
     episodes = len(seed["reward"])
+    if not episodes:
+        raise ValueError
     return [float(np.mean(seed["reward"])), *np.mean(np.reshape(seed["costs"], (episodes, -1)), axis=0)]
 
 
-def _trained(run: api.Run) -> np.ndarray:
+def _trained(run: api.Run, table: Table) -> np.ndarray:
+    """[S, 1 + K]"""
     columns = ["reward", *map(cost_column, run.spec.costs)]
-    seeds = list(run.metrics.per_seed())
+    seeds = list(table.per_seed())
     return np.array([[t[c][-max(1, round(LAST * len(t))) :].mean() for c in columns] for t in seeds])
 
 
-def draw(groups: dict[str, list[api.Run]], scores: list[Score], folder: Path) -> list[Path]:
+def draw(
+    groups: dict[str, list[api.Run]], scores: list[Score], measured: dict[Path, Table], folder: Path
+) -> list[Path]:
     """Learning curves and plane per task, the path of the budgets per label."""
     written: list[Path] = []
     tasks = list(dict.fromkeys(score.task for score in scores))
@@ -120,7 +144,7 @@ def draw(groups: dict[str, list[api.Run]], scores: list[Score], folder: Path) ->
         lines = [
             Curve(
                 label,
-                [table for run in runs for table in run.metrics.per_seed()],
+                [table for run in runs for table in measured[run.path].per_seed()],
                 runs[0].spec.costs,
                 runs[0].config.budget,
             )
@@ -130,7 +154,7 @@ def draw(groups: dict[str, list[api.Run]], scores: list[Score], folder: Path) ->
         for label, runs in here.items():
             seed = runs[0].seeds[0]
             path = curves.budget_path(
-                runs[0].metrics.seed(seed), runs[0].spec.costs, runs[0].config.budget,
+                measured[runs[0].path].seed(seed), runs[0].spec.costs, runs[0].config.budget,
                 f"{label} on {task}, seed {seed}",
             )  # fmt: skip
             if path is not None:

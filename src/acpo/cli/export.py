@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,10 +36,12 @@ def main(argv: list[str]) -> int:
     target = Path(arguments.need(words, 1, "a file to write", "export", example))
     options = arguments.make(Options, words.flags)
     run = api.load(path)
-    policies = run.policies(options.checkpoint)
     seed = run.seeds[0] if options.seed < 0 else options.seed
     if seed not in run.seeds:
         raise UserError(f"This run has the seeds {', '.join(map(str, run.seeds))}, not {seed}.")
+    policies = run.policies(options.checkpoint)
+    for sentence in run.refused:
+        print(f"acpo: {sentence}", file=sys.stderr)
     difference = export(policies[run.seeds.index(seed)], target)
     print(f"{target} (onnxruntime and the trained policy differ by at most {difference:.1e})")
     return 0

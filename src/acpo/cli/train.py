@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import itertools
 import sys
 from dataclasses import dataclass
@@ -48,10 +49,15 @@ def main(argv: list[str]) -> int:
         return _resume(places, options, changes | ({"algo": algo} if "algo" in words.flags else {}), task)
     plan = api.prepare(task, algo, places.preset, changes)
     path = Path(places.out) if places.out else directories.fresh_path(task, algo, plan.config.seed)
+    fresh = not path.exists()
     try:
         run = api.start_run(plan, path, options, task)
     except KeyboardInterrupt:
         return _interrupted(path)
+    except UserError as error:
+        if fresh and (path / "checkpoints").is_dir():
+            raise UserError(f"{error} Go on with: acpo train --resume {path}") from error
+        raise
     return _report(run)
 
 
@@ -85,6 +91,8 @@ def _check(options: RunOptions) -> None:
         raise UserError(f"keep must be at least 1, not {options.keep}.")
     if options.checkpoint_every < 0:
         raise UserError(f"checkpoint_every must not be negative, but is {options.checkpoint_every}.")
+    if options.wandb and importlib.util.find_spec("wandb") is None:
+        raise UserError("--wandb needs the extra: pip install 'acpo[wandb]'.")
 
 
 def _interrupted(path: Path) -> int:

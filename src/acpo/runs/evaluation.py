@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from acpo.errors import NonFiniteError
 from acpo.report.statistics import mean_interval
 from acpo.runs import simulators
 from acpo.runs.policy import TrainedPolicy, act
@@ -114,7 +115,7 @@ def evaluate(
             "episodes_per_seed": episodes,
             "deterministic": deterministic,
             "seed": FRESH + seed,
-            "interval": "95 %, over " + ("seeds" if len(policies) > 1 else "episodes"),
+            "interval": "95 % interval over " + ("seeds" if len(policies) > 1 else "episodes"),
         },
     )
 
@@ -140,7 +141,15 @@ def play(
     done: list[list[tuple[np.ndarray, int]]] = [[] for _ in range(envs)]
     while any(len(found) < wanted for found, wanted in zip(done, quota, strict=True)):
         reward, costs, ended = step()
-        signals += np.concatenate([reward[:, None], costs], axis=1)
+        new = np.concatenate([reward[:, None], costs], axis=1)
+        if not np.isfinite(new).all():
+            env, signal = np.argwhere(~np.isfinite(new))[0]
+            what = "reward" if signal == 0 else f"cost {policy.spec.costs[signal - 1]}"
+            raise NonFiniteError(
+                f"The {what} became NaN or infinite in environment {env} after {lengths[env] + 1} steps"
+                " of an episode, so there is nothing to average."
+            )
+        signals += new
         lengths += 1
         for i in np.flatnonzero(ended):
             if not skip[i] and len(done[i]) < quota[i]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,32 +25,61 @@ CAPTION = 40
 STRIDE = 2
 """Control steps between frames."""
 FLASH = (200, 30, 30)
+GO1 = "Go1"
+"""The task that brings its own viewer."""
+
+
+class Film(NamedTuple):
+    """What was made."""
+
+    video: Path
+    still: Path
+    note: str
+    """A sentence on what the picture lacks; empty where it lacks nothing."""
+
+
+def check(source: Source, path: Path) -> None:
+    """Refuse what cannot be filmed or written, before anybody waits for an evaluation."""
+    if path.suffix.lower() != ".mp4":
+        raise UserError(f"--video writes mp4 files, so its name should end in .mp4: {path}.")
+    if path.is_dir():
+        raise UserError(f"Cannot write {path}: it is a directory.")
+    if not path.parent.is_dir():
+        raise UserError(f"There is no directory {path.parent} to write the video to.")
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"Cannot write to {path.parent}: Permission denied.")
+    if source.name == GO1:
+        return
+    task: Any = simulators.for_evaluation(source, 1)
+    try:
+        if not hasattr(task, "render"):
+            raise UserError(f"{source.name} has no picture of itself, so there is nothing to film.")
+    finally:
+        _close(task, source)
 
 
 def record(
     source: Source, policy: TrainedPolicy, path: Path, budgets: tuple[float, ...], seed: int = 0
-) -> tuple[Path, Path]:
-    """Write a video and, beside it, a still from the middle; gives both paths."""
-    if path.suffix.lower() != ".mp4":
-        raise UserError(f"--video writes mp4 files, so its name should end in .mp4: {path}.")
-    if not path.parent.is_dir():
-        raise UserError(f"There is no directory {path.parent} to write the video to.")
-    if source.name == "Go1":
-        return _write(_go1(source, policy, budgets), path, 25)
+) -> Film:
+    """Write a video and, beside it, a still from the middle."""
+    check(source, path)
+    if source.name == GO1:
+        return Film(*_write(_go1(policy, budgets, FRESH + seed), path, 25), "")
     task: Any = simulators.for_evaluation(source, SIDE_BY_SIDE)
     try:
-        if not hasattr(task, "render"):
-            raise UserError(f"{source.name} has no picture of itself, so there is nothing to film.")
+        why = _why_from_above(task, FRESH + seed)
         rate = int(getattr(task, "frames_per_second", 50))
-        return _write(_frames(task, policy, budgets, FRESH + seed), path, max(1, rate // STRIDE))
+        frames = _frames(task, policy, budgets, FRESH + seed, top=bool(why))
+        made = _write(frames, path, max(1, rate // STRIDE))
     finally:
-        if isinstance(task, HostTask):
-            task.close()
+        _close(task, source)
+    return Film(*made, f"Drawn from above: {why}" if why else "")
 
 
-def _frames(task: Any, policy: TrainedPolicy, budgets: tuple[float, ...], seed: int) -> Iterator[np.ndarray]:
+def _frames(
+    task: Any, policy: TrainedPolicy, budgets: tuple[float, ...], seed: int, top: bool
+) -> Iterator[np.ndarray]:
     """Pictures [H, W, 3] until every environment has finished one episode."""
-    top = _needs_top(task, seed)
     seen = np.asarray(task.reset(seed).observation, np.float32)
     envs = task.num_envs
     sums = np.zeros((envs, 1 + len(policy.spec.costs)))
@@ -74,14 +105,21 @@ def _frames(task: Any, policy: TrainedPolicy, budgets: tuple[float, ...], seed: 
         step += 1
 
 
-def _needs_top(task: Any, seed: int) -> bool:
-    """Whether this machine cannot draw in perspective; the view from above needs no graphics."""
+def _why_from_above(task: Any, seed: int) -> str:
+    """Why this machine cannot draw in perspective, or nothing; the view from above needs no graphics."""
     task.reset(seed)
     try:
         task.render(0, top=False, size=SIZE)
-    except Exception:
-        return True
-    return False
+    except UserError as error:
+        return str(error)
+    except Exception as error:
+        return f"MuJoCo cannot draw here ({type(error).__name__})."
+    return ""
+
+
+def _close(task: Any, source: Source) -> None:
+    if isinstance(task, HostTask) and source.fixed_envs is None:
+        task.close()
 
 
 def _tile(
@@ -103,28 +141,46 @@ def _tile(
     return tile
 
 
-def _go1(source: Source, policy: TrainedPolicy, budgets: tuple[float, ...]) -> Iterator[np.ndarray]:
+def _go1(policy: TrainedPolicy, budgets: tuple[float, ...], seed: int) -> Iterator[np.ndarray]:
     """The quadruped's own viewer: one robot on a tour of commands."""
     from acpo.tasks import registry  # noqa: PLC0415
     from acpo.tasks.quadruped import viewer  # noqa: PLC0415
 
-    task: Any = registry.make(source.name, 1, "native", evaluation=True)
-    recording = viewer.record(task, lambda o: np.asarray(policy(o)), seed=FRESH)
-    return viewer.frames(recording, task.config, budgets or (2.0,) * len(policy.spec.costs))
+    task: Any = registry.make(GO1, 1, "native", evaluation=True)
+    try:
+        recording = viewer.record(task, lambda o: np.asarray(policy(o)), seed=seed)
+        yield from viewer.frames(recording, task.config, budgets or (2.0,) * len(policy.spec.costs))
+    finally:
+        task.close()
 
 
 def _write(frames: Iterator[np.ndarray], path: Path, rate: int) -> tuple[Path, Path]:
+    """The files appear when they are whole; what stood there before stays until then."""
     import imageio.v2 as imageio  # noqa: PLC0415
 
     still = path.with_suffix(".png")
+    partial = path.with_name(f".partial-{path.name}")
     kept: list[np.ndarray] = []
-    writer: Any = imageio.get_writer(path, fps=rate, macro_block_size=1, codec="libx264", quality=7)
-    with writer:
-        for count, frame in enumerate(frames):
-            # libx264 needs even sides.
-            even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
-            writer.append_data(even)
-            if count % 50 == 0:
-                kept.append(even)
-    imageio.imwrite(still, kept[len(kept) // 2])
+    try:
+        # The encoder is a process of its own that runs nothing of JAX.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            options: Any = {"fps": rate, "macro_block_size": 1, "codec": "libx264", "quality": 7}
+            with imageio.get_writer(partial, **options) as writer:
+                for count, frame in enumerate(frames):
+                    # libx264 needs even sides.
+                    even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
+                    writer.append_data(even)
+                    if count % 10 == 0:
+                        kept.append(even)
+        imageio.imwrite(still, kept[len(kept) // 2])
+        os.replace(partial, path)
+    except OSError as error:
+        raise UserError(f"Cannot write {path}: {_first_line(error)}.") from error
+    finally:
+        partial.unlink(missing_ok=True)
     return path, still
+
+
+def _first_line(error: OSError) -> str:
+    return error.strerror or (str(error).strip().splitlines() or ["the encoder failed"])[0].rstrip(".")
