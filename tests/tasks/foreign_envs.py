@@ -49,7 +49,7 @@ class Vector(Walk):
 
 def wrapped():
     """As `gymnasium.make` gives environments: in wrappers that hide their attributes."""
-    return gymnasium.wrappers.OrderEnforcing(gymnasium.wrappers.TimeLimit(Vector(), 12))
+    return gymnasium.wrappers.OrderEnforcing(gymnasium.wrappers.TimeLimit(Vector(), 11))
 
 
 class DictDiscrete(Walk):

@@ -73,8 +73,9 @@ def test_the_facts_of_a_task_come_from_one_trial_step():
     assert (spec.observation_size, spec.actions) == (21, Discrete(3))
 
 
-def test_wrappers_do_not_hide_the_names_of_costs():
-    assert from_path("foreign_envs:wrapped", num_envs=1).spec().costs == ("high", "low")
+def test_wrappers_do_not_hide_the_names_of_costs_or_the_time_limit():
+    spec = from_path("foreign_envs:wrapped", num_envs=1).spec()
+    assert (spec.costs, spec.episode_steps) == (("high", "low"), 11)
 
 
 def test_a_module_in_the_current_directory_is_found(tmp_path, monkeypatch):

@@ -41,9 +41,7 @@ class CostEnv(gymnasium.Env[Any, Any]):
         self._index = index
         self._env = _build(factory, label)
         self.render_mode = None
-        spec = getattr(self._env, "spec", None)
-        own_limit = getattr(spec, "max_episode_steps", None) or _attribute(self._env, "episode_steps")
-        self.limit = episode_steps or own_limit or EPISODE_STEPS
+        self.limit = episode_steps or _time_limit(self._env) or EPISODE_STEPS
         self.observation_space = self._flat_observations()
         self.action_space = self._flat_actions()
         self.num_costs: int | None = None
@@ -359,6 +357,14 @@ def _abandon(vector: AsyncVectorEnv) -> None:
 def _attribute(env: Any, name: str) -> Any:
     """An optional attribute. Gymnasium's wrappers do not pass it on, so the inside is asked too."""
     return getattr(env, name, getattr(getattr(env, "unwrapped", env), name, None))
+
+
+def _time_limit(env: Any) -> int | None:
+    """The environment's own limit: registered with it, a wrapper's around it, or an attribute."""
+    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
+    while limit is None and isinstance(env, gymnasium.Wrapper):
+        limit, env = getattr(env, "_max_episode_steps", None), env.env
+    return limit or _attribute(env, "episode_steps")
 
 
 def _build(factory: Factory, label: str) -> Any:
