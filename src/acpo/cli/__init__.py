@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
+from pathlib import Path
 
 from acpo.errors import UserError, nearest
 
@@ -38,6 +40,14 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         print(f"acpo: {error.strerror or error}{where}.", file=sys.stderr)
+        return FAILED
+    except (AttributeError, ImportError) as error:
+        choice = os.environ.get("MUJOCO_GL")
+        frames = traceback.extract_tb(error.__traceback__)
+        if not choice or not any(Path(frame.filename).parent.name == "mujoco" for frame in frames):
+            raise
+        # MuJoCo loads the graphics it is told to use when it is imported, whether it draws or not.
+        print(f"acpo: MuJoCo does not load with MUJOCO_GL={choice}: unset it.", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("acpo: interrupted.", file=sys.stderr)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from acpo import api
 from acpo.cli import arguments
+from acpo.report import curves
 from acpo.runs import directory as directories
 from acpo.runs import simulators, video
+from acpo.runs.progress import duration
 from acpo.runs.session import RunOptions
 
-TASK, BUDGET = "PointCircle1", 25.0
+TASK, BUDGET, EPISODES = "PointCircle1", 25.0, 50
 SETTINGS = {"ppo.minibatch": 1000, "ppo.passes": 20, "ppo.learning_rate": 1e-3, "adversarial.explore": 5}
 """Larger minibatches than the paper's: fewer, bigger gradient steps suit a run this short."""
 
@@ -39,15 +44,38 @@ def main(argv: list[str]) -> int:
         f"ACPO on {TASK}: run in circles, fast, but cross the walls for at most {BUDGET:g} steps an episode."
     )
     run = api.start_run(plan, path, RunOptions(), TASK)
-    result = api.evaluate(run, episodes=50)
+    result = api.evaluate(run, episodes=EPISODES)
     (cost,) = result.costs.values()
-    print(f"\nAfter {plan.config.steps:,} steps, over 50 fresh episodes (mean [95 % interval]):")
+    seconds = run.metrics["seconds"][-1]
+    print(
+        f"\n{plan.config.steps:,} steps in {duration(seconds)}. The policy on {EPISODES} fresh episodes",
+        end="",
+    )
+    print(" (mean [95 % interval]):")
     print(f"  reward {result.reward}")
     print(f"  cost   {cost}  budget {BUDGET:g}: {'kept' if result.feasible else 'not kept yet'}")
-    film, still = video.record(
-        simulators.find(TASK), run.policies()[0], run.path / "video.mp4", run.config.budget
-    )
+    film = video.record(simulators.find(TASK), run.policies()[0], run.path / "video.mp4", run.config.budget)
+    overview = picture(run, film.still)
     print("Pictures:")
-    for picture in (*sorted(run.directory.plots.glob("*.png")), still, film):
-        print(f"  {picture}")
+    for path in (overview, film.video, *sorted(run.directory.plots.glob("*.png"))):
+        print(f"  {path}")
+    if film.note:
+        print(f"acpo: {film.note}", file=sys.stderr)
+    print(
+        f"Next: acpo eval {run.path}, or your own: acpo train PointGoal1 --budget 25 (`acpo list` has more)"
+    )
     return 0
+
+
+def picture(run: api.Run, still: Path) -> Path:
+    """demo.png: the path of cost, reward and budgets over three episodes of what came of it."""
+    import imageio.v2 as imageio  # noqa: PLC0415
+
+    title = f"ACPO on {TASK}: {run.config.steps:,} steps; below, three episodes of the trained policy"
+    figure = curves.budget_path(
+        run.metrics, run.spec.costs, run.config.budget, title, np.asarray(imageio.imread(still))
+    )
+    assert figure is not None
+    path = run.path / "demo.png"
+    figure.savefig(path, dpi=120)
+    return path

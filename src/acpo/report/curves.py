@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import ScalarFormatter
 
 from acpo.config import Config
 from acpo.problem import STAGE_NAMES
@@ -56,7 +57,8 @@ def learning_curves(curves: list[Curve]) -> Figure:
                 if column in curve.tables[0]:
                     steps, values = curve.over_seeds(column)
                     look = style.line_style(k)
-                    axis.plot(steps, values.mean(axis=0), label=curve.label, **look)
+                    marks = style.marks(k, len(curves), len(steps))
+                    axis.plot(steps, values.mean(axis=0), label=style.wrap(curve.label), **look, **marks)
                     if len(values) > 1:
                         low, high = values.min(axis=0), values.max(axis=0)
                         axis.fill_between(steps, low, high, color=look["color"], alpha=0.15, linewidth=0)
@@ -67,70 +69,86 @@ def learning_curves(curves: list[Curve]) -> Figure:
             for budget in sorted(_budgets_of(curves, cost)):
                 _budget_line(axis, budget)
             _keep_readable(axis, curves, cost)
-        _legend(figure, axes[0], len(curves))
+        if len(curves) > 1:
+            style.legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
 def budget_path(
-    table: Table, costs: tuple[str, ...], budgets: tuple[float, ...], title: str
+    table: Table,
+    costs: tuple[str, ...],
+    budgets: tuple[float, ...],
+    title: str,
+    still: np.ndarray | None = None,
 ) -> Figure | None:
-    """How the budgets d and g moved in one seed, the stages shaded, the measured returns beneath;
-    None where nothing is limited."""
+    """How the budgets d and g moved in one seed, the stages shaded, the measured returns beside them;
+    below that, if given, a picture [H, W, 3] of the policy at work. None where nothing is limited."""
     limited = [cost for cost in costs if np.isfinite(table[f"budget_{cost}"]).any()]
     if not limited:
         return None
     has_g = bool(np.any(table["reward_budget"] != 0))
     with style.styled():
-        figure, axes = style.panels(len(limited) + has_g, columns=3, width=4.2)
-        steps = table["steps"]
+        if still is None:
+            figure, axes = style.panels(len(limited) + has_g, columns=3, width=4.2)
+        else:
+            figure, axes = style.panels_above(still, len(limited) + has_g, width=4.2)
         for axis, cost in zip(axes, limited, strict=False):
-            _shade_stages(axis, table)
-            axis.plot(steps, table[cost_column(cost)], color="#7a7a7a", linewidth=0.9, label="measured")
-            axis.step(steps, table[f"budget_{cost}"], where="post", label="budget d", **style.line_style(1))
-            if budgets:
-                _budget_line(axis, budgets[costs.index(cost)])
-            axis.set_title(f"{_cost_name(cost)} and its budget")
-            axis.set_ylim(bottom=0)
-            _label_steps(axis)
+            _cost_path(axis, table, cost, budgets[costs.index(cost)] if budgets else np.inf)
         if has_g:
-            axis = axes[-1]
-            _shade_stages(axis, table)
-            axis.plot(steps, table["reward"], color="#7a7a7a", linewidth=0.9, label="measured")
-            known = table["reward_budget"] != 0
-            axis.step(steps[known], table["reward_budget"][known], where="post", label="budget g",
-                      **style.line_style(2))  # fmt: skip
-            axis.set_title("reward and its budget")
-            _label_steps(axis)
+            _reward_path(axes[-1], table)
         for axis in axes:
-            axis.legend(*_stage_legend(axis, table), fontsize=7, loc="best")
+            axis.grid(visible=False)
+        style.legend_below(figure, *_path_legend(axes, table))
         figure.suptitle(title, fontsize=9)
     return figure
+
+
+def _cost_path(axis: Any, table: Table, cost: str, budget: float) -> None:
+    _shade_stages(axis, table)
+    axis.plot(table["steps"], table[cost_column(cost)], color="#7a7a7a", linewidth=0.9, label="measured")
+    look = style.line_style(1)
+    axis.step(table["steps"], table[f"budget_{cost}"], where="post", label="budget d", **look)
+    _budget_line(axis, budget)
+    axis.set_title(f"{_cost_name(cost)} and its budget")
+    axis.set_ylim(bottom=0)
+    _label_steps(axis)
+
+
+def _reward_path(axis: Any, table: Table) -> None:
+    _shade_stages(axis, table)
+    axis.plot(table["steps"], table["reward"], color="#7a7a7a", linewidth=0.9, label="measured")
+    known = table["reward_budget"] != 0
+    steps, g = table["steps"][known], table["reward_budget"][known]
+    axis.step(steps, g, where="post", label="budget g", **style.line_style(2))
+    axis.set_title("reward and its budget")
+    _label_steps(axis)
 
 
 def plane(points: list[tuple[str, np.ndarray, np.ndarray]], budget: float | None, cost: str) -> Figure:
     """Reward against one cost: a small mark per seed (arrays [S]), a large one for the mean, and
     the Pareto front of the means."""
     with style.styled():
-        figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
         axis = figure.subplots()
         means = np.array([(costs.mean(), rewards.mean()) for _, rewards, costs in points])
         front = pareto(means[:, 1], means[:, 0])
         order = front[np.argsort(means[front, 0])]
-        axis.step(
-            *means[order].T, where="post", color="#9a9a9a", linewidth=1.0, zorder=1, label="Pareto front"
-        )
+        if len(order) > 1:
+            look: dict[str, Any] = {"color": "#9a9a9a", "linewidth": 1.0, "zorder": 1}
+            axis.step(*means[order].T, where="post", label="Pareto front", **look)
         for k, (label, rewards, costs) in enumerate(points):
-            look: dict[str, Any] = {"color": style.COLOURS[k % 8], "marker": style.MARKERS[k % 8]}
+            look = style.mark_style(k)
             axis.scatter(costs, rewards, s=14, alpha=0.5, linewidth=0, **look)
-            axis.scatter(
-                [costs.mean()], [rewards.mean()], s=70, edgecolor="white", zorder=3, label=label, **look
-            )
+            mean = [costs.mean()], [rewards.mean()]
+            axis.scatter(*mean, s=70, edgecolor="white", zorder=3, label=style.wrap(label), **look)
         if budget is not None and np.isfinite(budget):
             axis.axvline(budget, color="#444444", linestyle=(0, (4, 3)), linewidth=1.0)
             axis.annotate(
-                f"budget {budget:g}", (budget, 0.02), xycoords=("data", "axes fraction"), fontsize=7,
-                color="#444444", rotation=90, ha="right", va="bottom",
+                f"budget {budget:g}", (budget, 1), xytext=(0, 2), xycoords=("data", "axes fraction"),
+                textcoords="offset points", fontsize=7, color="#444444", ha="center", va="bottom",
+                annotation_clip=False,
             )  # fmt: skip
+        axis.margins(0.08)
         axis.set_xlabel(f"{_cost_name(cost)} per episode")
         axis.set_ylabel("reward per episode")
         figure.legend(loc="outside right upper", fontsize=8)
@@ -180,12 +198,14 @@ def _label_steps(axis: Any) -> None:
 
 
 def _budget_line(axis: Any, budget: float) -> None:
+    """The desired budget, named beside the axis where no curve can cross the words."""
     if not np.isfinite(budget):
         return
     axis.axhline(budget, color="#444444", linestyle=(0, (4, 3)), linewidth=1.0)
     axis.annotate(
-        f"budget {budget:g}", (1, budget), xycoords=("axes fraction", "data"), fontsize=7,
-        color="#444444", ha="right", va="bottom",
+        f"budget\n{budget:g}", (1, budget), xytext=(3, 0), xycoords=("axes fraction", "data"),
+        textcoords="offset points", fontsize=7, color="#444444", ha="left", va="center",
+        annotation_clip=False,
     )  # fmt: skip
 
 
@@ -197,6 +217,7 @@ def _keep_readable(axis: Any, curves: list[Curve], cost: str) -> None:
     limit = max(_budgets_of(curves, cost), default=np.inf)
     if np.isfinite(limit) and limit > 0 and max(highest) > 8 * limit and min(highest) < 4 * limit:
         axis.set_yscale("symlog", linthresh=2 * limit)
+        axis.yaxis.set_major_formatter(ScalarFormatter())
     axis.set_ylim(bottom=0)
 
 
@@ -213,15 +234,16 @@ def _shade_stages(axis: Any, table: Table) -> None:
             )
 
 
-def _stage_legend(axis: Any, table: Table) -> tuple[list[Any], list[str]]:
-    handles, labels = axis.get_legend_handles_labels()
+def _path_legend(axes: list[Any], table: Table) -> tuple[list[Any], list[str]]:
+    """Every kind of line once, then the stages that occur."""
+    lines = {
+        label: handle
+        for axis in axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    handles, labels = list(lines.values()), list(lines)
     for index, name in enumerate(STAGE_NAMES):
-        if index and name in table["stage"]:
-            handles.append(Patch(color=style.STAGE_SHADES[index]))
-            labels.append(name)
+        if name in table["stage"]:
+            handles.append(Patch(facecolor=style.STAGE_SHADES[index], edgecolor="#7a7a7a", linewidth=0.5))
+            labels.append(f"stage {name}")
     return handles, labels
-
-
-def _legend(figure: Figure, axis: Any, count: int) -> None:
-    if count > 1:
-        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=min(count, 5))

@@ -166,7 +166,8 @@ def _write(frames: Iterator[np.ndarray], path: Path, rate: int) -> tuple[Path, P
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
             options: Any = {"fps": rate, "macro_block_size": 1, "codec": "libx264", "quality": 7}
-            with imageio.get_writer(partial, **options) as writer:
+            writer: Any = imageio.get_writer(partial, **options)
+            with writer:
                 for count, frame in enumerate(frames):
                     # libx264 needs even sides.
                     even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]

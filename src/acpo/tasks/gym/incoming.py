@@ -47,7 +47,6 @@ class CostEnv(gymnasium.Env[Any, Any]):
         self.num_costs: int | None = None
         self._seed, self._episode = 0, -1
         self._actions: list[np.ndarray] = []
-        self._last = np.zeros(self.observation_space.shape)
 
     def _flat_observations(self) -> gymnasium.spaces.Box:
         space = getattr(self._env, "observation_space", None)
@@ -85,8 +84,7 @@ class CostEnv(gymnasium.Env[Any, Any]):
         result = self._call("reset", seed=episode_seed)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise UserError(f"{self._label} must return (observation, info) from reset.")
-        self._last = self._observation(result[0])
-        return self._last, {}
+        return self._observation(result[0]), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self._actions.append(np.asarray(action))
@@ -105,12 +103,9 @@ class CostEnv(gymnasium.Env[Any, Any]):
             reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         except (TypeError, ValueError):
             raise UserError(f"{self._label} must return one reward and two flags from step.") from None
-        failed = not (np.isfinite(flat).all() and np.isfinite(reward) and np.isfinite(costs).all())
-        if failed:  # as a simulator that broke down: the episode is cut, nothing of it is learned from
-            flat, reward, costs, terminated = self._last, 0.0, np.zeros_like(costs), False
-        self._last = flat
-        truncated = truncated or failed or len(self._actions) >= self.limit
-        return flat, reward, terminated, truncated, {"costs": costs, "failed": failed}
+        # NaN goes through: whoever trains or evaluates names the signal and stops.
+        truncated = truncated or len(self._actions) >= self.limit
+        return flat, reward, terminated, truncated, {"costs": costs}
 
     def history(self) -> tuple[int, int, list[np.ndarray]]:
         """Seed, episode and the actions since it began."""
@@ -134,7 +129,9 @@ class CostEnv(gymnasium.Env[Any, Any]):
         space = self._env.action_space
         if isinstance(space, gymnasium.spaces.Discrete):
             return int(action) + int(space.start)
-        return np.clip(np.asarray(action).reshape(space.shape), space.low, space.high).astype(space.dtype)
+        # After a NaN observation the action is one too; the observation is what will be complained of.
+        action = np.nan_to_num(np.asarray(action))
+        return np.clip(action.reshape(space.shape), space.low, space.high).astype(space.dtype)
 
     def _observation(self, observation: Any) -> np.ndarray:
         space = self._env.observation_space
@@ -176,7 +173,7 @@ class CostEnv(gymnasium.Env[Any, Any]):
             return getattr(self._env, method)(*args, **kwargs)
         except UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(f"{self._label} raised {type(error).__name__} in {method}: {error}.") from error
 
 
@@ -267,13 +264,11 @@ class GymnasiumTask:
         observation = np.asarray(observation, np.float32)
         final = observation.copy()
         costs = np.zeros((self.num_envs, len(self._spec.costs)), np.float32)
-        failed = np.zeros(self.num_envs, bool)
         done = terminated | truncated
         # Where an episode ended, Gymnasium moves what the step gave to `final_obs` and `final_info`.
         for source, mask in ((infos, ~done), (infos.get("final_info", {}), done)):
             if mask.any():
                 costs[mask] = source["costs"][mask]
-                failed[mask] = source["failed"][mask]
         for i in np.flatnonzero(done):
             final[i] = infos["final_obs"][i]
         self._observation = observation
@@ -284,7 +279,7 @@ class GymnasiumTask:
             costs,
             terminated,
             truncated & ~terminated,
-            failed,
+            np.zeros(self.num_envs, bool),
         )
 
     def save(self) -> dict[str, np.ndarray]:
@@ -372,7 +367,7 @@ def _build(factory: Factory, label: str) -> Any:
         env = factory()
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{label} raised {type(error).__name__} while it was made: {error}.") from error
     needed = ("reset", "step", "observation_space", "action_space")
     if isinstance(env, VectorEnv) or not all(hasattr(env, name) for name in needed):
@@ -398,7 +393,7 @@ def from_path(
         sys.path.append(os.getcwd())
     try:
         factory: Any = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"The module of '{path}' does not import ({type(error).__name__}: {error})."
         ) from error
