@@ -1,7 +1,8 @@
 """The best policy so far: the highest smoothed reward among those that kept their budgets.
 
 Returns are noisy and a policy changes every iteration, so one lucky measurement must not win:
-reward and costs are means over the last `WINDOW` iterations. S seeds, K costs.
+reward and costs are means over the last `WINDOW` iterations. A mean over fewer, as at the start, counts
+until there is a feasible one over all of them. S seeds, K costs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ def update(best: Best, acted: TrainState, metrics: dict[str, Any], desired: np.n
     returns = np.concatenate([np.asarray(metrics["reward"])[:, None], np.asarray(metrics["costs"])], axis=1)
     recent = np.concatenate([best.recent[1:], returns[None].astype(np.float32)])
     smooth = np.nanmean(recent, axis=0)
-    better = np.all(smooth[:, 1:] <= desired, axis=1) & (smooth[:, 0] > best.reward)
+    feasible = np.all(smooth[:, 1:] <= desired, axis=1)
+    iteration = np.asarray(metrics["iteration"])
+    lucky = (iteration >= WINDOW) & (best.iteration < WINDOW)
+    better = feasible & (lucky | (smooth[:, 0] > best.reward))
     if not better.any():
         return best._replace(recent=recent)
 
@@ -61,7 +65,7 @@ def update(best: Best, acted: TrainState, metrics: dict[str, Any], desired: np.n
     return Best(
         policy,
         normaliser,
-        np.where(better, np.asarray(metrics["iteration"]), best.iteration).astype(np.int32),
+        np.where(better, iteration, best.iteration).astype(np.int32),
         np.where(better, smooth[:, 0], best.reward).astype(np.float32),
         recent,
     )

@@ -4,18 +4,19 @@
     checkpoints/00000120/manifest.json  iteration, facts, every array's shape and type, and the
                                         SHA-256 of every file, itself included
 
-A checkpoint is written under a name that starts with a dot and renamed when complete, so a kill
-leaves at most a partial folder that nobody reads. Reading checks every sum before any content is
+A checkpoint is written under a name that starts with a dot, brought to the disk, and renamed when
+complete; it is given such a name again before it is deleted. So neither a kill nor a power cut
+leaves more than a partial folder that nobody reads. Reading checks every sum before any content is
 looked at, and executes nothing.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import logging
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ import numpy as np
 
 from acpo.errors import UserError
 from acpo.runs.arrays import Arrays
+from acpo.runs.disk import failure, sync
 
 PARTIAL = ".partial-"
+DAMAGED = "damaged-"
 _MANIFEST = "manifest.json"
 _ARRAYS = "arrays"
 
@@ -36,7 +39,7 @@ class Checkpoint:
     iteration: int
     arrays: Arrays
     facts: dict[str, Any]
-    """Plain numbers that go with the arrays."""
+    """Plain numbers and words that go with the arrays."""
 
 
 class Damaged(UserError):
@@ -54,10 +57,35 @@ class Checkpoints:
         """Complete checkpoints, oldest first; damage is found on reading."""
         if not self.directory.is_dir():
             return []
-        return sorted(p for p in self.directory.iterdir() if p.name.isdigit() and p.is_dir())
+        found = [p for p in self.directory.iterdir() if p.name.isdecimal() and p.is_dir()]
+        return sorted(found, key=lambda path: int(path.name))
+
+    def prepare(self, upto: int) -> None:
+        """Make ready for a run that goes on from iteration `upto`: what a kill left goes away,
+        damaged checkpoints are set aside, and a place that cannot be written to is told now
+        rather than at the first save."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._remove_partial()
+            trial = self.directory / f"{PARTIAL}trial"
+            trial.write_text("written to see whether it can be")
+            trial.unlink()
+        except OSError as error:
+            raise failure(self.directory, error) from error
+        # Newer ones are there only because they were refused.
+        for path in self.paths():
+            if int(path.name) > upto:
+                aside = path.with_name(DAMAGED + path.name)
+                shutil.rmtree(aside, ignore_errors=True)
+                with suppress(OSError):
+                    path.rename(aside)
+        _checkpointer()
 
     def save(self, iteration: int, arrays: Arrays, facts: dict[str, Any]) -> Path:
         """Write one, then let go of the oldest beyond `keep`."""
+        for name, value in arrays.items():
+            if not _is_numeric(value.dtype):
+                raise UserError(f"{name} is of type {value.dtype}; a checkpoint holds numbers only.")
         final = self.directory / f"{iteration:08d}"
         partial = self.directory / f"{PARTIAL}{iteration:08d}"
         try:
@@ -66,14 +94,16 @@ class Checkpoints:
             partial.mkdir()
             _write_arrays(partial / _ARRAYS, arrays)
             _write_manifest(partial, iteration, arrays, facts)
-            if final.exists():
-                shutil.rmtree(final)
+            for path in (*partial.rglob("*"), partial):
+                sync(path)
+            self._discard(final)
             partial.rename(final)
+            sync(self.directory)
         except Exception as error:
             shutil.rmtree(partial, ignore_errors=True)
-            raise _write_error(self.directory, error) from error
+            raise failure(self.directory, error) from error
         for path in self.paths()[: -self.keep]:
-            shutil.rmtree(path, ignore_errors=True)
+            self._discard(path)
         return final
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
@@ -88,15 +118,18 @@ class Checkpoints:
             raise UserError(f"No checkpoint under {self.directory} is whole: {refused[0]}")
         return None, refused
 
-    def drop_after(self, iteration: int) -> None:
-        """Forget checkpoints newer than the one a run goes on from."""
-        for path in self.paths():
-            if int(path.name) > iteration:
-                shutil.rmtree(path, ignore_errors=True)
+    def _discard(self, path: Path) -> None:
+        """Delete a checkpoint; whoever is killed meanwhile leaves no half of it under its name."""
+        gone = path.with_name(f"{PARTIAL}old-{path.name}")
+        with suppress(FileNotFoundError):
+            path.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
 
     def _remove_partial(self) -> None:
         for path in self.directory.glob(f"{PARTIAL}*"):
             shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Checkpoint:
@@ -104,21 +137,18 @@ def read(path: Path) -> Checkpoint:
     try:
         manifest = json.loads((path / _MANIFEST).read_text())
         signed = manifest.pop("sha256")
-        files, shapes = manifest["files"], manifest["arrays"]
-        whole = signed == _digest(_canonical(manifest)) and files == _sums(path)
-        if not whole:
-            raise ValueError("its checksums do not match")
-        stored = _read_arrays(path / _ARRAYS) if any(0 not in shape for shape, _ in shapes.values()) else {}
-        arrays = {
-            name: stored[name] if name in stored else np.zeros(shape, dtype)
-            for name, (shape, dtype) in shapes.items()
-        }
-        return Checkpoint(path, int(manifest["iteration"]), arrays, manifest["facts"])
+        if signed != _digest(_canonical(manifest)) or manifest["files"] != _sums(path):
+            raise _Mismatch
+        shapes = {name: (tuple(shape), np.dtype(kind)) for name, (shape, kind) in manifest["arrays"].items()}
+        arrays = _read_arrays(path / _ARRAYS, shapes)
+        return Checkpoint(path, int(manifest["iteration"]), arrays, dict(manifest["facts"]))
     except Exception as error:
-        reason = (
-            str(error) if isinstance(error, ValueError) and "checksums" in str(error) else "it cannot be read"
-        )
+        reason = "its checksums do not match" if isinstance(error, _Mismatch) else "it cannot be read"
         raise Damaged(f"The checkpoint {path} is damaged ({reason}) and is not used.") from error
+
+
+class _Mismatch(Exception):
+    """Content that is not what the manifest says."""
 
 
 def _write_arrays(path: Path, arrays: Arrays) -> None:
@@ -128,8 +158,25 @@ def _write_arrays(path: Path, arrays: Arrays) -> None:
         _checkpointer().save(path.absolute(), stored)
 
 
-def _read_arrays(path: Path) -> Arrays:
-    return {name: np.asarray(value) for name, value in _checkpointer().restore(path.absolute()).items()}
+def _read_arrays(path: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> Arrays:
+    """The arrays that the manifest announces, and no others."""
+    stored: Arrays = {}
+    if any(0 not in shape for shape, _ in shapes.values()):
+        found = _checkpointer().restore(path.absolute())
+        stored = {name: np.asarray(value) for name, value in found.items()}
+    empty = {name: np.zeros(*shapes[name]) for name in shapes if 0 in shapes[name][0]}
+    arrays = stored | empty
+    for name, (shape, kind) in shapes.items():
+        if not _is_numeric(kind) or (arrays[name].shape, arrays[name].dtype) != (shape, kind):
+            raise _Mismatch
+    if set(arrays) != set(shapes):
+        raise _Mismatch
+    return arrays
+
+
+def _is_numeric(kind: np.dtype[Any]) -> bool:
+    """Numbers and truth values, bfloat16 and its like included; neither objects nor text."""
+    return kind.kind in "biufc" or (kind.kind == "V" and kind.names is None and kind.name[:4] != "void")
 
 
 def _checkpointer() -> Any:
@@ -162,14 +209,3 @@ def _sums(path: Path) -> dict[str, str]:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write_error(directory: Path, error: Exception) -> UserError:
-    """One sentence for whatever kept a checkpoint from being written."""
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
-    if full:
-        return UserError(
-            f"The disk of {directory} is full: training stopped, and the checkpoints before are whole."
-        )
-    reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-    return UserError(f"Cannot write a checkpoint under {directory}: {reason}.")

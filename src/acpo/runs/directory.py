@@ -7,6 +7,7 @@
     checkpoints/       see `runs.checkpoints`
     evaluation.json    the last evaluation
     plots/             pictures made at the end of training
+    .lock              held while a process trains here
 
 All seeds of a run share its directory, because they are trained as one program.
 """
@@ -14,7 +15,6 @@ All seeds of a run share its directory, because they are trained as one program.
 from __future__ import annotations
 
 import dataclasses
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import yaml
 from acpo import configure
 from acpo.config import Config
 from acpo.errors import UserError
+from acpo.runs.disk import Lock, write_atomically, writing
 from acpo.tasks.base import Box, Discrete, TaskSpec
 
 
@@ -83,12 +84,7 @@ def create(path: Path, config: Config, spec: TaskSpec) -> RunDirectory:
     directory = RunDirectory(path)
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file; --out needs a directory.")
-    if directory.config.exists():
-        raise UserError(
-            f"{path} already holds a run; continue it with --resume {path} or choose another --out."
-        )
-    if path.is_dir() and any(path.iterdir()):
-        raise UserError(f"{path} is not empty and holds no run; choose another --out.")
+    _check_free(directory)
     actions = spec.actions
     task = dataclasses.asdict(spec) | {
         "costs": list(spec.costs),
@@ -97,18 +93,32 @@ def create(path: Path, config: Config, spec: TaskSpec) -> RunDirectory:
             "size": actions.size if isinstance(actions, Box) else actions.count,
         },
     }
-    try:
+    with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        # The configuration comes last: where it is, the directory is a run.
-        _write_yaml(directory.task, task)
-        write_config(directory, config)
-    except OSError as error:
-        raise UserError(f"Cannot write to {path}: {error.strerror or error}.") from error
+        with Lock(path):
+            _check_free(directory)  # another process may have been faster
+            _write_yaml(directory.task, task)
+            # The configuration comes last: where it is, the directory is a run.
+            _write_yaml(directory.config, configure.to_dict(config))
     return directory
 
 
+def _check_free(directory: RunDirectory) -> None:
+    path = directory.path
+    if directory.config.exists():
+        raise UserError(
+            f"{path} already holds a run; continue it with --resume {path} or choose another --out."
+        )
+    # What a start that failed, say on a full disk, may have left is no obstacle.
+    ours = {Lock.NAME, directory.task.name}
+    if path.is_dir() and any(p.name not in ours and p.suffix != ".partial" for p in path.iterdir()):
+        raise UserError(f"{path} is not empty and holds no run; choose another --out.")
+
+
 def write_config(directory: RunDirectory, config: Config) -> None:
-    _write_yaml(directory.config, configure.to_dict(config))
+    """Change the settings of a run that no process is training."""
+    with writing(directory.path), Lock(directory.path):
+        _write_yaml(directory.config, configure.to_dict(config))
 
 
 def open_run(path: str | Path) -> RunDirectory:
@@ -131,13 +141,6 @@ def fresh_path(task: str, algo: str, seed: int, root: Path = Path("runs")) -> Pa
     name = f"{task.replace(':', '.').replace('/', '.')}-{algo}-seed{seed}"
     candidates = [root / name, *(root / f"{name}-{i}" for i in range(2, 10_000))]
     return next(path for path in candidates if not path.exists())
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a reader or a crash never sees half of it."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    os.replace(partial, path)
 
 
 def _write_yaml(path: Path, values: dict[str, Any]) -> None:

@@ -7,16 +7,19 @@ read the same number back, so equal runs give equal files (`TIMING` columns asid
 from __future__ import annotations
 
 import csv
+import itertools
 import os
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
 
 from acpo.errors import UserError
 from acpo.problem import STAGE_NAMES
+from acpo.runs.disk import write_atomically
 from acpo.tasks.base import TaskSpec
 
 TIMING = ("steps_per_second", "seconds", "iteration_seconds", "rollout_seconds")
@@ -88,9 +91,15 @@ class CsvLog:
         if self._columns is None:
             self._columns = list(new[0])
             self._writer.writerow(self._columns)
+        if set(self._columns) != set(new[0]):
+            raise UserError(f"{self._file.name} was written with other columns than this run measures.")
         for row in new:
             self._writer.writerow([_text(row[name]) for name in self._columns])
         self._file.flush()
+
+    def sync(self) -> None:
+        """Wait until the rows would survive a power cut."""
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()
@@ -100,38 +109,40 @@ def _truncate(path: Path, upto: int) -> list[str] | None:
     """Keep whole rows up to an iteration; gives the columns, or None where there are no rows."""
     if not path.exists():
         return None
-    with path.open(newline="") as file:
-        kept = file.read().split("\n")[:-1]
-    if not kept:
-        return None
-    columns = kept[0].split(",")
-    whole = [line for line in kept[1:] if line.count(",") == len(columns) - 1]
-    whole = [line for line in whole if int(line.partition(",")[0]) <= upto]
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text("\n".join([kept[0], *whole, ""]))
-    os.replace(partial, path)
-    return columns
+    try:
+        kept = path.read_text().split("\n")[:-1]
+        columns = kept[0].split(",") if kept else []
+        whole = [line for line in kept[1:] if line.count(",") == len(columns) - 1]
+        whole = [line for line in whole if int(line.partition(",")[0]) <= upto]
+    except ValueError:
+        raise UserError(f"{path} is not the metrics of a run; move it away to go on without it.") from None
+    write_atomically(path, "\n".join([",".join(columns), *whole, ""]) if kept else "")
+    return columns or None
 
 
 class EventLog:
     """TensorBoard events, a folder per seed, one event an iteration.
 
-    Written in this thread: the library's background writer would lose the reason of a failure.
+    The library's own writers are not used: the one in the background loses the reason of a failure,
+    and the other replaces a file that was begun in the same second.
     """
 
     def __init__(self, path: Path, seeds: list[int], purge_after: int | None = None) -> None:
-        from tensorboardX.event_file_writer import EventsWriter  # noqa: PLC0415
+        """`purge_after`: go on after that iteration; TensorBoard then hides what came later."""
         from tensorboardX.proto.event_pb2 import Event, SessionLog  # noqa: PLC0415
+        from tensorboardX.record_writer import masked_crc32c  # noqa: PLC0415
 
-        self._event = Event
-        self._writers = {}
+        self._event, self._checksum = Event, masked_crc32c
+        self._files: dict[int, IO[bytes]] = {}
         for seed in seeds:
             folder = path / f"seed_{seed}"
             folder.mkdir(parents=True, exist_ok=True)
-            writer = self._writers[seed] = EventsWriter(str(folder / "events"))
+            self._files[seed] = _fresh_events(folder)
+            self._append(seed, Event(wall_time=time.time(), file_version="brain.Event:2"))
             if purge_after is not None:
                 restart = SessionLog(status=SessionLog.START)
-                writer.write_event(Event(wall_time=time.time(), step=purge_after + 1, session_log=restart))
+                event = Event(wall_time=time.time(), step=purge_after + 1, session_log=restart)
+                self._append(seed, event)
 
     def write(self, new: list[Row]) -> None:
         for row in new:
@@ -139,15 +150,40 @@ class EventLog:
             for name, value in row.items():
                 if name not in ("iteration", "seed", "stage"):
                     event.summary.value.add(tag=_tag(name), simple_value=float(value))
-            self._writers[row["seed"]].write_event(event)
+            self._append(row["seed"], event)
 
     def flush(self) -> None:
-        for writer in self._writers.values():
-            writer.flush()
+        for file in self._files.values():
+            file.flush()
 
     def close(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
+        """Close every file even when one cannot take what is still to be written."""
+        failures = []
+        for file in self._files.values():
+            try:
+                file.close()
+            except OSError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _append(self, seed: int, event: Any) -> None:
+        """One record: length, its checksum, the event, its checksum."""
+        content = event.SerializeToString()
+        length = struct.pack("<Q", len(content))
+        sums = [struct.pack("<I", self._checksum(part)) for part in (length, content)]
+        self._files[seed].write(length + sums[0] + content + sums[1])
+
+
+def _fresh_events(folder: Path) -> IO[bytes]:
+    """A new file whose name sorts after those that are there, as TensorBoard reads them."""
+    now = int(time.time())
+    for n in itertools.count():
+        try:
+            return (folder / f"events.out.tfevents.{now}.{n:04d}").open("xb")
+        except FileExistsError:
+            continue
+    raise AssertionError
 
 
 def _tag(column: str) -> str:

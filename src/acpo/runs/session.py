@@ -7,14 +7,13 @@ dying worker in the middle of an iteration therefore costs that iteration and no
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from acpo import configure
@@ -22,12 +21,14 @@ from acpo.config import Config
 from acpo.errors import UserError
 from acpo.runs import arrays as storing
 from acpo.runs import best as keeping
+from acpo.runs import disk
 from acpo.runs import metrics as logging
 from acpo.runs.best import Best
 from acpo.runs.checkpoints import Checkpoint, Checkpoints
 from acpo.runs.directory import RunDirectory
-from acpo.runs.progress import Progress, Snapshot
-from acpo.tasks.base import DeviceTask, HostTask
+from acpo.runs.interruptions import Interruptions
+from acpo.runs.progress import Progress, Silent, Snapshot
+from acpo.tasks.base import DeviceTask, HostTask, TaskSpec
 from acpo.training import Trainer, TrainState
 
 SHARE = 0.01
@@ -62,6 +63,8 @@ class Safe(NamedTuple):
     best: Best
     seconds: float
     """of training so far"""
+    converged: bool
+    """Every seed's search for budgets has ended."""
 
 
 class Session:
@@ -80,51 +83,72 @@ class Session:
     ) -> None:
         """`resumed`: go on with what the directory holds, from `checkpoint` or from the start."""
         self.directory, self.config, self.options, self.progress = directory, config, options, progress
-        self.trainer = Trainer(config, task, desired)
         self.desired = np.asarray(desired)
         self.checkpoints = Checkpoints(directory.checkpoints, options.keep)
         self.overhead = 0.0
         """Seconds spent on logs, checkpoints and progress."""
+        self._interruptions = Interruptions()
         self._simulators = task if isinstance(task, list) else []
-        best = keeping.start(self.trainer.state, len(self.trainer.spec.costs))
-        self.safe = Safe(self.trainer.state, self._save_simulators(), best, 0.0)
-        if checkpoint is not None:
-            self._restore(checkpoint)
-        upto = self.trainer.iteration if resumed else None
-        if resumed:
-            self.checkpoints.drop_after(self.trainer.iteration)
-        seeds = [config.seed + s for s in range(config.seeds)]
-        self._csv = logging.CsvLog(directory.metrics, upto)
         self._others: list[Any] = []
-        if options.tensorboard:
-            self._others.append(logging.EventLog(directory.tensorboard, seeds, upto))
-        if options.wandb:
-            name = directory.path.name
-            self._others.append(logging.WandbLog(options.wandb, name, configure.to_dict(config)))
+        self._lock = disk.Lock(directory.path)
+        try:
+            if resumed:
+                _check_task((task[0] if isinstance(task, list) else task).spec(), directory)
+            self.trainer = Trainer(config, task, desired)
+            best = keeping.start(self.trainer.state, len(self.trainer.spec.costs))
+            self.safe = Safe(self.trainer.state, self._save_simulators(), best, 0.0, False)
+            if checkpoint is not None:
+                self._restore(checkpoint)
+            self.checkpoints.prepare(self.trainer.iteration)
+            with disk.writing(directory.path):
+                self._open_logs(self.trainer.iteration if resumed else None)
+        except BaseException:
+            self._lock.release()
+            raise
         self._saved_at: int | None = checkpoint.iteration if checkpoint else None
         self._saved_time = time.monotonic()
         self._save_cost = 0.0
 
+    def _open_logs(self, upto: int | None) -> None:
+        """Begin the logs, or go on with them after iteration `upto`."""
+        self._csv = logging.CsvLog(self.directory.metrics, upto)
+        if self.options.tensorboard:
+            seeds = [self.config.seed + s for s in range(self.config.seeds)]
+            self._others.append(logging.EventLog(self.directory.tensorboard, seeds, upto))
+        if self.options.wandb:
+            name, values = self.directory.path.name, configure.to_dict(self.config)
+            self._others.append(logging.WandbLog(self.options.wandb, name, values))
+
     def run(self) -> None:
         """Train to the end. However it stops, the last good state is on disk afterwards."""
         began = time.perf_counter()
-        first = self.trainer.iteration
-        self.progress.start()
-        try:
-            with _terminated_like_interrupted():
-                for _ in self._iterations(began, first):
-                    pass
-                self.save()
-        except (KeyboardInterrupt, UserError):
-            self._keep_last_good()
-            raise
-        except OSError as error:
-            self._keep_last_good()
-            raise UserError(f"Cannot write to {self.directory.path}: {error.strerror or error}.") from error
-        finally:
-            self.progress.stop()
-            for log in (self._csv, *self._others):
-                _try(log.close)
+        failure: BaseException | None = None
+        with self._interruptions.listening():
+            try:
+                self._shown(self.progress.start)
+                for _ in self._iterations(began, self.trainer.iteration):
+                    self._interruptions.check()
+            except BaseException as error:
+                failure = error
+            with self._interruptions.held():
+                # What went wrong first is what is told: saving may then fail for the same reason.
+                later = self._finish()
+        failure = failure or later
+        if failure is not None:
+            raise failure
+
+    def _finish(self) -> BaseException | None:
+        """Save and close everything; gives the first failure."""
+        failures: list[BaseException] = []
+        self._shown(self.progress.stop)
+        for action in (self.save, self._csv.close, *(log.close for log in self._others)):
+            try:
+                with disk.writing(self.directory.path):
+                    action()
+            except Exception as error:
+                failures.append(error)
+        self._lock.release()
+        return failures[0] if failures else None
 
     def save(self) -> None:
         """Write a checkpoint of the last good state, unless there is one already."""
@@ -136,10 +160,14 @@ class Session:
         named = storing.flatten(safe.state, "state") | storing.flatten(safe.best, "best")
         for s, simulator in enumerate(safe.simulators):
             named |= {f"simulator[{s}].{name}": np.asarray(value) for name, value in simulator.items()}
-        for log in self._others:
-            if isinstance(log, logging.EventLog):
-                log.flush()
-        self.checkpoints.save(iteration, named, {"seconds": safe.seconds})
+        facts = {"seconds": safe.seconds, "converged": safe.converged} | self._circumstances()
+        with self._interruptions.held(), disk.writing(self.directory.path):
+            # Rows come first: a checkpoint never knows of an iteration that the logs do not.
+            self._csv.sync()
+            for log in self._others:
+                if isinstance(log, logging.EventLog):
+                    log.flush()
+            self.checkpoints.save(iteration, named, facts)
         self._saved_at, self._saved_time = iteration, time.monotonic()
         self._save_cost = self._saved_time - began
 
@@ -147,7 +175,7 @@ class Session:
         """Train, log, remember, save, show; one turn each."""
         earlier = self.safe.seconds
         steps = self.trainer.run()
-        while True:
+        while not (self.safe.converged and self.config.adversarial.stop_when_converged):
             acted = self.trainer.state
             metrics = next(steps, None)
             if metrics is None:
@@ -157,16 +185,24 @@ class Session:
             rows = logging.rows(
                 metrics, self.trainer.spec, self.config.seed, self.config.rollout.batch, seconds
             )
-            self._csv.write(rows)
-            for log in self._others:
-                log.write(rows)
+            with disk.writing(self.directory.path):
+                for log in (self._csv, *self._others):
+                    log.write(rows)
             best = keeping.update(self.safe.best, acted, metrics, self.desired)
-            self.safe = Safe(self.trainer.state, self._save_simulators(), best, seconds)
+            converged = bool(np.all(metrics["finished"]))
+            self.safe = Safe(self.trainer.state, self._save_simulators(), best, seconds, converged)
             if self._due():
                 self.save()
-            self.progress.show(self._snapshot(metrics, after - began, first))
+            self._shown(self.progress.show, self._snapshot(metrics, after - began, first))
             self.overhead += time.perf_counter() - after
             yield
+
+    def _shown(self, action: Callable[..., None], *arguments: Any) -> None:
+        """A terminal or a pipe that is gone does not end the training behind it."""
+        try:
+            action(*arguments)
+        except OSError:
+            self.progress = Silent()
 
     def _due(self) -> bool:
         if self.options.checkpoint_every:
@@ -194,35 +230,51 @@ class Session:
         return [simulator.save() for simulator in self._simulators]
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        state = storing.unflatten(self.trainer.state, checkpoint.arrays, "state")
-        best = storing.unflatten(self.safe.best, checkpoint.arrays, "best")
-        for s, simulator in enumerate(self._simulators):
-            simulator.load(storing.under(checkpoint.arrays, f"simulator[{s}]."))
+        facts, now = checkpoint.facts, self._circumstances()
+        if facts.get("simulator", now["simulator"]) != now["simulator"]:
+            raise UserError(
+                f"{self.directory.path} was trained with its simulator {facts['simulator']}, but here backend"
+                f" {self.config.backend} has it {now['simulator']}; write the other backend into"
+                f" {self.directory.config}, native or mjx."
+            )
+        changed = [name for name in now if facts.get(name, now[name]) != now[name]]
+        if changed:
+            was = ", ".join(f"{name} {facts[name]}" for name in changed)
+            warnings.warn(
+                f"This run was trained with {was}; it goes on, but not bit for bit as it would have there.",
+                stacklevel=2,
+            )
+        try:
+            state = storing.unflatten(self.trainer.state, checkpoint.arrays, "state")
+            best = storing.unflatten(self.safe.best, checkpoint.arrays, "best")
+            for s, simulator in enumerate(self._simulators):
+                simulator.load(storing.under(checkpoint.arrays, f"simulator[{s}]."))
+        except UserError as error:
+            raise UserError(f"Cannot go on from {checkpoint.path}: {error}") from error
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise UserError(
+                f"Cannot go on from {checkpoint.path}: the task's simulator does not take back what it saved"
+                f" ({type(error).__name__}: {error})."
+            ) from error
         self.trainer.state = state
-        self.safe = Safe(state, self._save_simulators(), best, float(checkpoint.facts["seconds"]))
+        seconds, converged = float(facts["seconds"]), bool(facts.get("converged", False))
+        self.safe = Safe(state, self._save_simulators(), best, seconds, converged)
 
-    def _keep_last_good(self) -> None:
-        """Save without hiding the reason for stopping behind a failure to save."""
-        _try(self.save)
+    def _circumstances(self) -> dict[str, str]:
+        """What a resumed run should find again if it is to be exact."""
+        return {
+            "simulator": "on the host" if self._simulators else "in the graph",
+            "device": jax.default_backend(),
+            "jax": jax.__version__,
+        }
 
 
-def _try(action: Callable[[], None]) -> None:
-    with suppress(UserError, OSError):
-        action()
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM, as batch systems send it, stops a run the way Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _check_task(spec: TaskSpec, directory: RunDirectory) -> None:
+    """The task is still what the run began with."""
+    before = directory.read_spec()
+    for name in ("observation_size", "actions", "costs", "episode_steps"):
+        was, now = getattr(before, name), getattr(spec, name)
+        if was != now:
+            raise UserError(
+                f"The task has changed since {directory.path} began: {name} was {was} and is {now}."
+            )
