@@ -82,13 +82,14 @@ def name(flag):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compile_once(tmp_path_factory):
-    """Runs that differ in their names only are the same program."""
+def compile_quickly(tmp_path_factory):
+    """Runs that differ in their names only are the same program, and none of them is long."""
     settings = {
+        "jax_disable_most_optimizations": True,
         "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
         "jax_persistent_cache_min_compile_time_secs": 0.2,
     }
-    before = {name: getattr(jax.config, name) for name in settings}
+    before = {name: jax.config.values[name] for name in settings}
     for name, value in settings.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
