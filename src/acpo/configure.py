@@ -186,6 +186,11 @@ def _check_values(config: Config) -> None:
             raise UserError(f"{name} must not be negative, but is {value}.")
         if name in _AT_MOST_ONE and value > 1:
             raise UserError(f"{name} must be at most 1, but is {value}.")
+    # Counters and random keys have 32 bits.
+    if config.iterations >= 2**31:
+        raise UserError(f"steps must be fewer than 2^31 batches, not {config.steps}.")
+    if config.seed + config.seeds > 2**31:
+        raise UserError(f"seed must be below 2^31, not {config.seed}.")
     if any(units < 1 for units in config.network.hidden):
         raise UserError(f"network.hidden needs at least 1 unit in each layer, not {config.network.hidden}.")
     if config.curriculum.shape == "knots" or config.curriculum.knots:

@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"acpo: {error.strerror or error}{where}.", file=sys.stderr)
         return FAILED
-    except (AttributeError, ImportError) as error:
+    except (AttributeError, ImportError, RuntimeError) as error:
         choice = os.environ.get("MUJOCO_GL")
         frames = traceback.extract_tb(error.__traceback__)
         if not choice or not any(Path(frame.filename).parent.name == "mujoco" for frame in frames):
