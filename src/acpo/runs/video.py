@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -162,27 +163,26 @@ def _write(frames: Iterator[np.ndarray], path: Path, rate: int) -> tuple[Path, P
     import imageio.v2 as imageio  # noqa: PLC0415
 
     still = path.with_suffix(".png")
-    partial = path.with_name(f".partial-{path.name}")
     kept: list[np.ndarray] = []
     try:
-        # The encoder is a process of its own that runs nothing of JAX.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
-            options: Any = {"fps": rate, "macro_block_size": 1, "codec": "libx264", "quality": 7}
-            writer: Any = imageio.get_writer(partial, **options)
-            with writer:
-                for count, frame in enumerate(frames):
-                    # libx264 needs even sides.
-                    even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
-                    writer.append_data(even)
-                    if count % 10 == 0:
-                        kept.append(even)
-        imageio.imwrite(still, kept[len(kept) // 2])
-        os.replace(partial, path)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=path.parent) as folder:
+            partial = Path(folder) / path.name
+            # The encoder is a process of its own that runs nothing of JAX.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+                options: Any = {"fps": rate, "macro_block_size": 1, "codec": "libx264", "quality": 7}
+                writer: Any = imageio.get_writer(partial, **options)
+                with writer:
+                    for count, frame in enumerate(frames):
+                        # libx264 needs even sides.
+                        even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
+                        writer.append_data(even)
+                        if count % 10 == 0:
+                            kept.append(even)
+            imageio.imwrite(still, kept[len(kept) // 2])
+            os.replace(partial, path)
     except OSError as error:
         raise UserError(f"Cannot write {path}: {_first_line(error)}.") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return path, still
 
 
