@@ -12,10 +12,13 @@ looked at, and executes nothing.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
+import os
 import shutil
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,8 @@ PARTIAL = ".partial-"
 DAMAGED = "damaged-"
 _MANIFEST = "manifest.json"
 _ARRAYS = "arrays"
+_LEAST_ROOM = 64 * 1024
+"""Bytes that the files of a checkpoint take beside the numbers in them."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +159,25 @@ class _Mismatch(Exception):
 def _write_arrays(path: Path, arrays: Arrays) -> None:
     """Empty arrays are left to the manifest: the storage library has no place for them."""
     stored = {name: value for name, value in arrays.items() if value.size}
-    if stored:
-        _checkpointer().save(path.absolute(), stored)
+    if not stored:
+        return
+    _check_room(path.parent, sum(value.nbytes for value in stored.values()))
+    before, sys.unraisablehook = sys.unraisablehook, _without_closed_loops
+    _checkpointer().save(path.absolute(), stored)
+    sys.unraisablehook = before
+
+
+def _check_room(directory: Path, size: int) -> None:
+    """Find a full disk before writing to it, rather than in the middle."""
+    if shutil.disk_usage(directory).free < size + _LEAST_ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _without_closed_loops(found: Any) -> None:
+    """A write that fails leaves the storage library with threads that miss their event loop; they
+    would print a traceback beside the sentence in which the failure is told."""
+    if "Event loop is closed" not in str(found.exc_value):
+        sys.__unraisablehook__(found)
 
 
 def _read_arrays(path: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> Arrays:
@@ -183,7 +205,8 @@ def _checkpointer() -> Any:
     # Half a second to import: only runs that save or load pay for it.
     import orbax.checkpoint as ocp  # noqa: PLC0415
 
-    logging.getLogger("absl").setLevel(logging.ERROR)
+    # It prints a traceback of what it raises as well.
+    logging.getLogger("absl").setLevel(logging.CRITICAL + 1)
     return ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
 
 

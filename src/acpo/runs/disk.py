@@ -40,7 +40,9 @@ def failure(path: Path, error: BaseException) -> UserError:
     # The storage library has its own exceptions, with the system's words inside.
     words = str(error)
     if full or "No space left" in words or "quota exceeded" in words:
-        return UserError(f"The disk of {path} is full; what was saved before is whole: free some space, then resume.")
+        return UserError(
+            f"The disk of {path} is full; what was saved before is whole: free some space, then resume."
+        )
     reason = getattr(error, "strerror", None) or next(iter(words.splitlines()), type(error).__name__)
     return UserError(f"Cannot write to {path}: {reason}.")
 
