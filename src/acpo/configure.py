@@ -165,11 +165,16 @@ def _convert_tuple(name: str, item: Any, value: Any) -> tuple[Any, ...]:
     return tuple(tuple(convert(name, float, number) for number in pair) for pair in pairs)
 
 
+def is_read(algo: str, name: str) -> bool:
+    """Whether a field by its dotted name matters to an algorithm."""
+    group = name.partition(".")[0]
+    return group not in SPECIFIC or group in algorithms.get(algo).sections
+
+
 def _check_sections(algorithm: algorithms.Algorithm, asked: dict[str, Any]) -> None:
     """A setting without effect would be a silent mistake."""
     for name in asked:
-        group = name.partition(".")[0]
-        if group in SPECIFIC and group not in algorithm.sections:
+        if not is_read(algorithm.name, name):
             read = ", ".join(algorithm.sections)
             raise UserError(f"{algorithm.name} does not read '{name}'; of these groups it reads {read}.")
 

@@ -10,19 +10,22 @@ from typing import Any, Literal
 from acpo.cli import arguments
 from acpo.errors import UserError, nearest
 
-KINDS = ("tabular", "speed")
+KINDS = ("tabular", "paper", "speed")
 
 
 @dataclass(frozen=True)
 class Options:
     """Which measurement, and how long."""
 
-    what: Literal["update", "env", "train", "go1"] = "update"
-    """For `speed`: the policy update, the navigation tasks, whole training, or the Go1 task."""
+    what: Literal["update", "env", "train", "go1", "device"] = "update"
+    """For `speed`: the policy update, the navigation tasks, whole training, the Go1 task, or tasks in
+    the compiled graph."""
     peers: str = ""
     """Virtual environment with safety-gymnasium and omnisafe, to be measured side by side."""
     out: str = ""
-    """Append the results to this file as JSON lines."""
+    """Append the results to this file as JSON lines; for `paper` the directory of its runs."""
+    tasks: str = ""
+    """For `paper` and `device`: tasks, separated by commas; by default those of the measurement."""
     algos: str = ""
     """Algorithms, separated by commas; by default those of the measurement."""
     count: int = 20
@@ -31,6 +34,17 @@ class Options:
     """Training steps of each algorithm; 0 takes the measurement's own."""
     seed: int = 0
     """For `tabular`: of the training."""
+    seeds: int = 3
+    """For `paper`: runs of each algorithm, trained side by side."""
+    episodes: int = 100
+    """For `paper`: evaluation episodes for each seed; 0 only trains."""
+    preset: str = "default"
+    """For `paper`: `paper` starts from the paper's hyper-parameter tables."""
+    set: str = ""
+    """For `paper`: further settings, such as rollout.envs=1000,ppo.kl=0.02; algorithms that do not read
+    one go without it."""
+    worlds: int = 32768
+    """For `device`: environments side by side."""
 
 
 def main(argv: list[str]) -> int:
@@ -39,21 +53,25 @@ def main(argv: list[str]) -> int:
     except arguments.HelpAsked:
         arguments.show_help(
             Options,
-            "acpo bench tabular|speed",
-            "`tabular`: exact regret and violation on random CMDPs. `speed --what update|env|train|go1`.",
+            f"acpo bench {'|'.join(KINDS)}",
+            "`tabular`: exact regret and violation on random CMDPs. `paper`: the paper's experiments,"
+            " resumable. `speed --what update|env|train|go1|device`: steps or updates a second.",
         )
         return 0
     kind = arguments.need(words, 0, "a measurement", "bench", " or acpo bench ".join(KINDS))
     if kind not in KINDS:
         raise UserError(f"There is no measurement '{kind}' of `acpo bench`; {nearest(kind, KINDS)}")
     options = arguments.make(Options, words.flags)
-    if options.count < 1 or options.steps < 0:
-        raise UserError("count must be at least 1 and steps must not be negative.")
-    emit = _Emit(options.out)
-    if kind == "tabular":
-        _tabular(options, emit)
+    for name, least in (("count", 1), ("steps", 0), ("seeds", 1), ("episodes", 0), ("worlds", 1)):
+        if getattr(options, name) < least:
+            raise UserError(f"{name} must be at least {least}, not {getattr(options, name)}.")
+    if kind == "paper":
+        _paper(options)
+    elif kind == "tabular":
+        _tabular(options, _Emit(options.out))
     else:
-        {"update": _update, "env": _env, "train": _train, "go1": _go1}[options.what](options, emit)
+        speeds = {"update": _update, "env": _env, "train": _train, "go1": _go1, "device": _device}
+        speeds[options.what](options, _Emit(options.out))
     return 0
 
 
@@ -75,10 +93,40 @@ class _Emit:
 def _algos(options: Options) -> dict[str, Any]:
     from acpo import algorithms  # noqa: PLC0415
 
-    names = [name for name in options.algos.replace(",", " ").split() if name]
+    names = _names(options.algos)
     for name in names:
         algorithms.get(name)
-    return {"algos": tuple(names)} if names else {}
+    return {"algos": names} if names else {}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
+
+
+def _paper(options: Options) -> None:
+    from acpo.benchmarks import paper  # noqa: PLC0415
+
+    changes = [word.partition("=") for word in _names(options.set)]
+    for name, equals, value in changes:
+        if not equals or not value:
+            raise UserError(f"--set is pairs such as rollout.envs=1000,ppo.kl=0.02, not '{name}'.")
+    asked: dict[str, Any] = _algos(options)
+    asked |= {"tasks": _names(options.tasks)} if options.tasks else {}
+    asked |= {"steps": options.steps} if options.steps else {}
+    plan = paper.Plan(
+        seeds=options.seeds,
+        preset=options.preset,
+        changes=tuple((name, value) for name, _, value in changes),
+        **asked,
+    )
+    paper.run(plan, Path(options.out or "runs/paper"), options.episodes)
+
+
+def _device(options: Options, emit: _Emit) -> None:
+    from acpo.benchmarks import device_speed  # noqa: PLC0415
+
+    names = _names(options.tasks) or device_speed.TASKS
+    print(device_speed.table(device_speed.run(names, num_envs=options.worlds, emit=emit)))
 
 
 def _tabular(options: Options, emit: _Emit) -> None:

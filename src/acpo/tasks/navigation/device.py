@@ -7,6 +7,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from equinox.internal import unvmap_any
 
 from acpo.physics.mjx import Bodies, MjxPhysics
 from acpo.physics.state import PhysicsState
@@ -106,8 +107,12 @@ class NavigationDeviceTask(DeviceTask):
         """New episodes from the pool where `done` [B]."""
         count = done.sum(dtype=jnp.int32)
         size = state.pool.sensordata.shape[0]
+        empty = state.pool.used + count > size
+        # Under a `vmap` over seeds a condition of their own would draw for all of them at every step.
         pool = jax.lax.cond(
-            state.pool.used + count > size, lambda: self._draw(state.pool.key, size), lambda: state.pool
+            unvmap_any(empty),
+            lambda: choose(empty, self._draw(state.pool.key, size), state.pool),
+            lambda: state.pool,
         )
         # World by world the next of the pool; the index of a world that goes on does not matter.
         rows = jnp.clip(pool.used + jnp.cumsum(done, dtype=jnp.int32) - 1, 0, size - 1)
@@ -126,6 +131,10 @@ class NavigationDeviceTask(DeviceTask):
         bodies = self.physics.start(*self.rules.start(layout))
         sensordata = self.physics.sensors(bodies, jnp.zeros((size, 2), jnp.float32))
         return Pool(layout, bodies, sensordata, jnp.zeros((), jnp.int32), key)
+
+
+def choose(condition: jax.Array, yes: Pool, no: Pool) -> Pool:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
 def most_contacts(rules: Rules) -> int:
