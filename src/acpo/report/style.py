@@ -33,7 +33,6 @@ _RC: Any = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "svg.fonttype": "none",
-    # Equal numbers give equal files.
     "svg.hashsalt": "acpo",
 }
 
@@ -123,6 +122,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure.set_dpi(150)
-    figure.savefig(png, dpi=150)
-    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
+    # Some of the style takes effect only now: text stays text, and equal numbers give equal files.
+    with styled():
+        figure.savefig(png, dpi=150)
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
     return [png, svg]
