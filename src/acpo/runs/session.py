@@ -107,7 +107,8 @@ class Session:
             raise
         self._saved_at: int | None = checkpoint.iteration if checkpoint else None
         self._saved_time = time.monotonic()
-        self._save_cost = 0.0
+        self.save_cost = 0.0
+        """Seconds that the last checkpoint took."""
 
     def _open_logs(self, upto: int | None) -> None:
         """Begin the logs, or go on with them after iteration `upto`."""
@@ -139,6 +140,7 @@ class Session:
 
     def _finish(self) -> BaseException | None:
         """Save and close everything; gives the first failure."""
+        began = time.perf_counter()
         failures: list[BaseException] = []
         self._shown(self.progress.stop)
         for action in (self.save, self._csv.close, *(log.close for log in self._others)):
@@ -148,6 +150,7 @@ class Session:
             except Exception as error:
                 failures.append(error)
         self._lock.release()
+        self.overhead += time.perf_counter() - began
         return failures[0] if failures else None
 
     def save(self) -> None:
@@ -169,7 +172,7 @@ class Session:
                     log.flush()
             self.checkpoints.save(iteration, named, facts)
         self._saved_at, self._saved_time = iteration, time.monotonic()
-        self._save_cost = self._saved_time - began
+        self.save_cost = self._saved_time - began
 
     def _iterations(self, began: float, first: int) -> Iterator[None]:
         """Train, log, remember, save, show; one turn each."""
@@ -208,7 +211,7 @@ class Session:
         if self.options.checkpoint_every:
             return self.trainer.iteration % self.options.checkpoint_every == 0
         waited = time.monotonic() - self._saved_time
-        return waited >= max(SPACING, self._save_cost / SHARE)
+        return waited >= max(SPACING, self.save_cost / SHARE)
 
     def _snapshot(self, metrics: dict[str, Any], seconds: float, first: int) -> Snapshot:
         config, batch = self.config, self.config.rollout.batch
