@@ -25,8 +25,8 @@ NOW = Snapshot(
 
 def test_a_line_by_hand():
     assert progress.line(NOW, SPEC) == (
-        " 25% of 1M steps, 12.3k steps/s, 1:02:05 left, reward 15.00, cost hazards 22.00/25, cost_1 4.00/free,"
-        " 1×max-reward 1×min-cost, d 45.00 1.50, g 7.50"
+        " 25% of 1M steps, 12.3k steps/s, 1:02:05 left, reward 15.00, cost hazards 22.00/25,"
+        " cost_1 4.00/free, 1×max-reward 1×min-cost, d 45.00 1.50, g 7.50"
     )
 
 

@@ -58,7 +58,7 @@ def run(
 def table(row: dict[str, Any]) -> str:
     """One sentence."""
     return (
-        f"{row['algo']} on {row['task']}: logs, checkpoints and progress took {row['overhead_seconds']:.2f} s of"
-        f" {row['seconds']:.1f} s, {row['overhead']:.2%} (the last save {row['save_seconds']:.2f} s);"
+        f"{row['algo']} on {row['task']}: logs, checkpoints and progress took {row['overhead_seconds']:.2f} s"
+        f" of {row['seconds']:.1f} s, {row['overhead']:.2%} (the last save {row['save_seconds']:.2f} s);"
         f" {row['steps']} steps on {row['cores']} cores."
     )
