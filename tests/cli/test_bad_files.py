@@ -31,9 +31,9 @@ def lose(name):
     return lambda run: (run / name).rename(run / "lost")
 
 
-def cut_checkpoint(run: Path):
-    (manifest,) = run.glob("checkpoints/*/manifest.json")
-    manifest.write_text(manifest.read_text()[:-100])
+def cut_checkpoints(run: Path):
+    for manifest in run.glob("checkpoints/*/manifest.json"):
+        manifest.write_text(manifest.read_text()[:-100])
 
 
 def episodes(*seeds):
@@ -44,12 +44,12 @@ ONE = {"reward": [1.0], "costs": [[1.0, 2.0]]}
 DAMAGE = {
     "config of no YAML": (put("config.yaml", "a: ["), (EVAL, COMPARE, EXPORT, RESUME), "config.yaml is not valid YAML"),
     "config of bytes": (put("config.yaml", b"\xff\xfe\x00"), (EVAL, COMPARE), "config.yaml is not valid YAML"),
-    "config of a number": (put("config.yaml", "5"), (EVAL,), "is a table of fields"),
+    "config of a number": (put("config.yaml", "5"), (EVAL,), "config.yaml cannot be used: A configuration is a table"),
     "empty config": (put("config.yaml", ""), (EVAL, COMPARE), "is a table of fields"),
-    "unknown field": (put("config.yaml", "stepz: 3"), (EVAL,), "There is no field 'stepz'; did you mean 'steps'?"),
+    "unknown field": (put("config.yaml", "stepz: 3"), (EVAL,), "config.yaml cannot be used: There is no field 'stepz'; did you mean 'steps'?"),
     "impossible value": (swap("config.yaml", "steps: 240", "steps: -4"), (EVAL, RESUME), "steps must be at least 1"),
     "unknown algorithm": (swap("config.yaml", "algo: acpo", "algo: acop"), (EVAL,), "did you mean 'acpo'?"),
-    "other network": (swap("config.yaml", "hidden: [8]", "hidden: [9]"), (EVAL, EXPORT, RESUME), "does not fit"),
+    "other network": (swap("config.yaml", "hidden: [8]", "hidden: [9]"), (EVAL, EXPORT), "does not fit"),
     "more seeds": (swap("config.yaml", "seeds: 2", "seeds: 3"), (EVAL, EXPORT), "does not fit"),
     "more seeds than metrics": (swap("config.yaml", "seeds: 2", "seeds: 3"), (COMPARE,), "its seeds are [0, 1]"),
     "no config": (lose("config.yaml"), (EVAL, COMPARE, EXPORT, RESUME), "is not a run (it has no config.yaml)"),
@@ -69,7 +69,7 @@ DAMAGE = {
     "evaluation of nothing": (episodes(ONE, {"reward": [], "costs": []}), (COMPARE,), "is not an evaluation"),
     "evaluation of another run": (episodes(ONE), (COMPARE,), "is of another run"),
     "no checkpoint": (lose("checkpoints"), (EVAL, EXPORT), "run has no checkpoint yet"),
-    "cut checkpoint": (cut_checkpoint, (EVAL, EXPORT, RESUME), "No checkpoint under run/checkpoints is whole"),
+    "cut checkpoints": (cut_checkpoints, (EVAL, EXPORT, RESUME), "No checkpoint under run/checkpoints is whole"),
 }  # fmt: skip
 
 

@@ -61,7 +61,11 @@ class RunDirectory:
         return self.path / "plots"
 
     def read_config(self) -> Config:
-        return configure.from_dict(_read_yaml(self.config))
+        values = _read_yaml(self.config)
+        try:
+            return configure.from_dict(values)
+        except UserError as error:
+            raise UserError(f"{self.config} cannot be used: {error}") from None
 
     def read_spec(self) -> TaskSpec:
         values = _read_yaml(self.task)
