@@ -71,7 +71,7 @@ def picture(run: api.Run, still: Path) -> Path:
     """demo.png: the path of cost, reward and budgets over three episodes of what came of it."""
     import imageio.v2 as imageio  # noqa: PLC0415
 
-    title = f"ACPO on {TASK}: {run.config.steps:,} steps; below, three episodes of the trained policy"
+    title = f"ACPO on {TASK}, {run.config.steps:,} steps\nbelow: three episodes of the trained policy"
     figure = curves.budget_path(
         run.metrics, run.spec.costs, run.config.budget, title, np.asarray(imageio.imread(still))
     )

@@ -242,8 +242,9 @@ def _path_legend(axes: list[Any], table: Table) -> tuple[list[Any], list[str]]:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     handles, labels = list(lines.values()), list(lines)
+    occurred = [name for name in STAGE_NAMES if name in table["stage"]]
     for index, name in enumerate(STAGE_NAMES):
-        if name in table["stage"]:
+        if name in occurred and len(occurred) > 1:
             handles.append(Patch(facecolor=style.STAGE_SHADES[index], edgecolor="#7a7a7a", linewidth=0.5))
             labels.append(f"stage {name}")
     return handles, labels
