@@ -25,6 +25,10 @@ with contextlib.redirect_stdout(io.StringIO()):  # it prints that Warp is missin
 
 TOLERANCE = 1e-6
 """The solver's tolerance: below it there is only the noise of single precision to iterate on."""
+ITERATIONS, LINE_SEARCH = 12, 20
+"""The most that the solver may iterate. In double precision the recorded navigation steps need 10
+and converge with as many line-search steps; noise that stays above the tolerance in one world would
+otherwise keep all of them iterating to MuJoCo's 100."""
 
 
 class Bodies(NamedTuple):
@@ -58,24 +62,26 @@ class MjxPhysics(eqx.Module):
         *,
         worlds: int,
         contacts: int,
+        rows: int | None = None,
         implementation: str | None = None,
     ) -> MjxPhysics:
         """`implementation` is "warp" where JAX has an NVIDIA card and "jax" elsewhere when None.
 
         Warp keeps one store of contacts for all worlds that a program steps, seeds included:
-        `worlds` is the most of them, `contacts` the most that a single world can have. Neither
-        matters to "jax".
+        `worlds` is the most of them, `contacts` the most that a single world can have, `rows` the
+        most constraints (None: as many as so many contacts can make). They do not matter to "jax".
         """
         implementation = implementation or ("warp" if jax.default_backend() == "gpu" else "jax")
         if implementation not in ("jax", "warp"):
             raise UserError(f"There is no MJX implementation '{implementation}'; known are: jax, warp.")
         sizes = {}
         if implementation == "warp":
-            rows = 2 * (max(int(model.geom_condim.max()), 1) - 1)  # pyramidal friction cone
-            # Not all worlds are at their worst at once, so the common store is half of that.
-            sizes = {"naconmax": worlds * contacts // 2, "njmax": rows * contacts}
+            of_contact = 2 * (max(int(model.geom_condim.max()), 1) - 1)  # pyramidal friction cone
+            sizes = {"naconmax": worlds * contacts, "njmax": rows or of_contact * contacts}
         model = copy.copy(model)
         model.opt.tolerance = TOLERANCE
+        model.opt.iterations = min(model.opt.iterations, ITERATIONS)
+        model.opt.ls_iterations = min(model.opt.ls_iterations, LINE_SEARCH)
         if implementation == "jax":
             _give_a_constraint(model)
         try:

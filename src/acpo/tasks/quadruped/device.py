@@ -20,6 +20,8 @@ from acpo.tasks.quadruped.rules import Episodes, Rules, choose, reported_return
 
 MOST_CONTACTS = 28
 """Contacts of a Go1 on a plane at worst: a box's 4, 4 hips, 2 for each of 8 capsules, 4 feet."""
+MOST_ROWS = 52
+"""Constraints at worst: 4 for each foot's contact, 1 for each other one, 12 joint limits."""
 GROUPS = 32
 SMALLEST_GROUP = 8
 
@@ -49,6 +51,7 @@ class Go1Device(DeviceTask):
             config.decimation,
             worlds=max_worlds,
             contacts=MOST_CONTACTS,
+            rows=MOST_ROWS,
             implementation=impl,
         )
         return cls(physics, Rules.of(config))
