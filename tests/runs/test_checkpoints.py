@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import logging
 import os
 import pickle
 import re
@@ -189,14 +190,14 @@ def test_resuming_from_the_one_before_ends_as_if_nothing_had_been(place):
 
 
 def test_the_command_line_refuses_a_run_without_a_whole_checkpoint(place, capsys):
-    interrupted(train, place / "run", "Tabular", after=2)
+    train(place / "run", "Tabular", 1)
     for path in Checkpoints(place / "run" / "checkpoints").paths():
         truncate(path)
     before = sorted(place.rglob("*"))
     for words in (["train", "--resume"], ["eval"]):
         assert main([*words, str(place / "run")]) == 2
         said = capsys.readouterr().err
-        assert re.fullmatch(r"acpo: No checkpoint under .* is whole: .*00000002 is damaged .*\n", said)
+        assert re.fullmatch(r"acpo: No checkpoint under .* is whole: .*00000001 is damaged .*\n", said)
     assert sorted(place.rglob("*")) == before
 
 
@@ -240,6 +241,10 @@ def test_a_full_disk_leaves_the_checkpoints_before_whole(noticed, place, small_d
     disk = small_disk(512)
     if disk is None:
         pytest.skip("no mounting here: the next test does it by injection")
+    logged = []
+    listener = logging.Handler()
+    listener.emit = logged.append
+    monkeypatch.setattr(logging.getLogger("absl"), "handlers", [listener])
     if noticed == "while writing":
         monkeypatch.setattr(module, "_check_room", lambda *_: None)
     found = Checkpoints(disk / "checkpoints", keep=10_000)
@@ -251,6 +256,7 @@ def test_a_full_disk_leaves_the_checkpoints_before_whole(noticed, place, small_d
     assert iteration > 2
     assert [int(path.name) for path in found.paths()] == list(range(1, iteration))
     assert all(read(path).iteration == int(path.name) for path in found.paths())
+    assert not logged
     assert capfd.readouterr() == ("", "")
     shutil.rmtree(found.paths()[0])
     found.save(iteration, big, FACTS)

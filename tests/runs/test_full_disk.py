@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_runs import BATCH, OPTIONS, assert_same_run, at_iteration, last, resume, rows, train
+from tiny_runs import MANY, OPTIONS, assert_same_run, at_iteration, last, resume, rows, train
 
 from acpo import UserError
 from acpo.runs.checkpoints import Checkpoints, read
@@ -110,9 +110,9 @@ def test_the_command_line_says_it_in_one_line(place, small_disk, environment):
     """Also at the end of the process, when what is buffered is written for the last time."""
     disk = small_disk(2000)
     path = (disk or place) / "run"
-    train(path, "Tabular", 1, budget=5.0)
+    train(path, "Tabular", 1)
     keeping = ["--checkpoint_every=1", "--keep=100", "--no-plots", "--quiet"]
-    words = [*MAIN, f"--resume={path}", f"--steps={BATCH * 200}", *keeping]
+    words = [*MAIN, f"--resume={path}", f"--steps={MANY}", *keeping]
     if disk is None:
         # A limit on the size of any file is the nearest thing to a full disk.
         words = ["bash", "-c", 'trap "" XFSZ; ulimit -f 20; exec "$@"', "bash", *words]

@@ -6,12 +6,11 @@ import sys
 import time
 
 import pytest
-from tiny_runs import BATCH, interrupt, last, rows, train
+from tiny_runs import MANY, interrupt, last, rows, train
 
 from acpo.runs.interruptions import Interruptions
 
 MAIN = [sys.executable, "-c", "import sys; from acpo.cli import main; sys.exit(main())", "train"]
-STEPS = BATCH * 20_000
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ STEPS = BATCH * 20_000
 def test_signals_end_the_command_line_with_130_and_how_to_go_on(kind, times, begun, place, environment):
     path = place / "run"
     train(path, "Tabular", 1)
-    words = [*MAIN, f"--resume={path}", f"--steps={STEPS}", "--no-plots", "--quiet"]
+    words = [*MAIN, f"--resume={path}", f"--steps={MANY}", "--no-plots", "--quiet"]
     child = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         # The logs are opened when a session begins; then the first iteration is compiled.

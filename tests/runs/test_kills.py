@@ -18,6 +18,9 @@ from tiny_runs import assert_same_run, resume, train
 from acpo.runs.checkpoints import Checkpoints, read
 from acpo.runs.disk import Lock
 
+FEW = 200
+"""Iterations: more than are reached before the last of a few kills."""
+
 
 def newest(path: Path) -> int:
     return max((int(p.name) for p in Checkpoints(path / "checkpoints").paths()), default=0)
@@ -48,7 +51,7 @@ def kill_at_random(path: Path, iterations: int, environment: dict[str, str], rng
     assert child.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(("kills", "iterations"), [(6, 200), pytest.param(50, 1200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "iterations"), [(5, FEW), pytest.param(50, 1200, marks=pytest.mark.long)])
 def test_a_run_survives_being_killed(kills, iterations, place, environment):
     train(place / "whole", iterations=iterations)
     rng = random.Random(kills)
@@ -72,7 +75,7 @@ def test_a_run_survives_being_killed(kills, iterations, place, environment):
 
 
 def test_the_lock_dies_with_its_process(place, environment):
-    child = start(place / "run", 100_000, environment)
+    child = start(place / "run", FEW, environment)
     try:
         while not newest(place / "run") and child.poll() is None:
             time.sleep(0.02)

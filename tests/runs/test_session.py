@@ -124,6 +124,7 @@ def test_a_finished_run_has_nothing_left_to_do(whole, place):
         resume(place / "run", steps=BATCH)
 
 
+@pytest.mark.long
 def test_a_run_that_stopped_because_it_converged_does_not_go_on(place):
     settings = {"adversarial__finish": 100.0, "adversarial__stop_when_converged": True}
     train(place / "run", iterations=40, **settings)
@@ -181,9 +182,10 @@ def test_what_is_ignored_stays_ignored(place):
 
 def test_a_signal_during_a_save_waits_for_its_end(whole, place, monkeypatch):
     """Several of them, at the end of what a checkpoint's files need and before it has its name."""
-    written = Checkpoints.save
+    written, calls = Checkpoints.save, []
 
     def save(self, *arguments):
+        calls.append(1)
         interrupt()
         interrupt()
         path = written(self, *arguments)
@@ -195,6 +197,7 @@ def test_a_signal_during_a_save_waits_for_its_end(whole, place, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             train(place / "run", options=dataclasses.replace(EVERY, checkpoint_every=2))
     assert [path.name for path in Checkpoints(place / "run" / "checkpoints").paths()] == ["00000002"]
+    assert len(calls) == 1
     resume(place / "run")
     assert_same_run(whole, place / "run")
 

@@ -22,6 +22,8 @@ from acpo.runs.session import RunOptions
 from acpo.tasks.tabular import TabularCMDP
 
 BATCH = 64
+MANY = BATCH * 5000
+"""Steps of runs that are not to end by themselves; one number, so that it is compiled once."""
 SMALL: dict[str, Any] = {
     "rollout.envs": 8,
     "rollout.batch": BATCH,

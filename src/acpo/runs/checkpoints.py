@@ -19,7 +19,8 @@ import logging
 import os
 import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,8 @@ def _write_arrays(path: Path, arrays: Arrays) -> None:
     if not stored:
         return
     _check_room(path.parent, sum(value.nbytes for value in stored.values()))
-    before, sys.unraisablehook = sys.unraisablehook, _without_closed_loops
-    _checkpointer().save(path.absolute(), stored)
-    sys.unraisablehook = before
+    with _quiet_failures():
+        _checkpointer().save(path.absolute(), stored)
 
 
 def _check_room(directory: Path, size: int) -> None:
@@ -173,18 +173,27 @@ def _check_room(directory: Path, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _without_closed_loops(found: Any) -> None:
-    """A write that fails leaves the storage library with threads that miss their event loop; they
-    would print a traceback beside the sentence in which the failure is told."""
-    if "Event loop is closed" not in str(found.exc_value):
-        sys.__unraisablehook__(found)
+@contextmanager
+def _quiet_failures() -> Iterator[None]:
+    """What fails leaves the storage library with threads that miss their event loop; they would
+    print a traceback, now or later, beside the sentence in which the failure is told."""
+    before = sys.unraisablehook
+
+    def without_closed_loops(found: Any) -> None:
+        if "Event loop is closed" not in str(found.exc_value):
+            before(found)
+
+    sys.unraisablehook = without_closed_loops
+    yield
+    sys.unraisablehook = before
 
 
 def _read_arrays(path: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> Arrays:
     """The arrays that the manifest announces, and no others."""
     stored: Arrays = {}
     if any(0 not in shape for shape, _ in shapes.values()):
-        found = _checkpointer().restore(path.absolute())
+        with _quiet_failures():
+            found = _checkpointer().restore(path.absolute())
         stored = {name: np.asarray(value) for name, value in found.items()}
     empty = {name: np.zeros(*shapes[name]) for name in shapes if 0 in shapes[name][0]}
     arrays = stored | empty
