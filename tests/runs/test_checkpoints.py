@@ -221,13 +221,14 @@ def test_a_pickle_in_a_checkpoint_is_not_opened(place, monkeypatch):
     """Even signed, in place of any file that the storage library reads."""
     executed, harm = [], pickle.dumps(Malicious())
     monkeypatch.setattr(os, "system", lambda *words: executed.append(words))
-    for index in range(len(list((saved(place, 1).paths()[0] / "arrays").rglob("*")))):
-        path = saved(place, 1).paths()[0]
-        file = sorted((path / "arrays").rglob("*"))[index]
-        if file.is_dir():
-            continue
-        file.write_bytes(harm)
-        resign(path, lambda manifest: manifest["files"].update(module._sums(path)))  # noqa: B023
+    whole = saved(place, 1).paths()[0]
+    files = [file.relative_to(whole) for file in (whole / "arrays").rglob("*") if file.is_file()]
+    assert len(files) > 3
+    for name in files:
+        path = Path(shutil.copytree(whole, place / str(files.index(name)) / "00000001"))
+        (path / name).write_bytes(harm)
+        sums = module._sums(path)
+        resign(path, lambda manifest: manifest.update(files=sums))  # noqa: B023
         with contextlib.suppress(Damaged):
             read(path)
     assert not executed

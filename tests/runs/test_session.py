@@ -46,7 +46,7 @@ NAVIGATION = {
 TASKS = {
     "tabular": {"task": tabular()},
     "tabular, two seeds": {"task": tabular(), "seeds": 2},
-    "tabular, lagrangian": {"task": tabular(), "algo": "ppo-lag"},
+    "tabular, lagrangian": {"task": tabular(), "algo": "acpo-lag"},
     "navigation": NAVIGATION,
     "navigation, two seeds": NAVIGATION | {"seeds": 2},
     "gymnasium": {"task": "foreign_envs:Walk"},
