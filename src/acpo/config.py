@@ -107,6 +107,8 @@ class TrustRegionConfig:
     """Factor between line-search steps."""
     backtracks: int = 15
     """Line-search steps before the policy stays as it is."""
+    entropy: float = 0.0
+    """Weight of an entropy bonus beside the standardised reward; it falls as `ppo.entropy` does."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ _step = jax.jit(trust_region.policy_step, static_argnums=0, compiler_options=QUI
 def taken(config, returns, budgets):
     """The step in the policy's parameters, what was reported, and the linear model it should solve."""
     policy, batch = two_states(returns)
-    new, metrics = _step(config, policy, max_reward(jnp.array(budgets)), batch)
+    new, metrics = _step(config, policy, max_reward(jnp.array(budgets)), batch, jnp.zeros(()))
     step = np.asarray(ravel_pytree(new)[0] - ravel_pytree(policy)[0], np.float64)
     # Gradients of the surrogates with respect to the logits z of a uniform policy, by hand:
     # ∂/∂z[s, a] = n[s]/N · p(a)·(A[s, a] − mean of A[s]) and p = 1/3; a linear network on a one-hot

@@ -26,6 +26,7 @@ class Source:
     """(num_envs, **options) → a batch"""
     fixed_envs: int | None = None
     """The size of a host task that was given as an object, and so exists once."""
+    on_device: bool = False
 
 
 def find(task: AnyTask, backend: str = "auto") -> Source:
@@ -46,7 +47,7 @@ def find(task: AnyTask, backend: str = "auto") -> Source:
 
 def build(source: Source, config: Config) -> DeviceTask | list[HostTask]:
     """What a trainer of `config` steps: one device task, or a host simulator for each seed."""
-    first = source.make(config.rollout.envs)
+    first = source.make(config.rollout.envs * (config.seeds if source.on_device else 1))
     if isinstance(first, DeviceTask):
         return first
     if source.fixed_envs is not None and config.seeds > 1:
@@ -62,15 +63,8 @@ def build(source: Source, config: Config) -> DeviceTask | list[HostTask]:
 def for_evaluation(source: Source, num_envs: int) -> DeviceTask | HostTask:
     """A batch whose episodes are those that reported numbers are measured on: clocks start at
     zero, and what only helps training is off."""
-    return source.make(source.fixed_envs or num_envs, **_evaluation_options(source.name))
-
-
-def _evaluation_options(name: str) -> dict[str, Any]:
-    if name == "Go1":
-        return {"evaluation": True}
-    if name in registry.names() and name.startswith(("Point", "Car")):
-        return {"random_phases": False}
-    return {}
+    options = {"evaluation": True} if registry.accepts(source.name, "evaluation") else {}
+    return source.make(source.fixed_envs or num_envs, **options)
 
 
 def _named(name: str, backend: str) -> Source:
@@ -103,4 +97,5 @@ def _environment(factory: Callable[..., Any]) -> Source:
 def _source(name: str, trial: Any, make: Callable[..., Any], fixed_envs: int | None = None) -> Source:
     recommend: Callable[[str], dict[str, Any]] = getattr(trial, "defaults", None) or (lambda algo: {})
     envs = {"rollout.envs": fixed_envs} if fixed_envs else {}
-    return Source(name, trial.spec(), lambda algo: recommend(algo) | envs, make, fixed_envs)
+    on_device = isinstance(trial, DeviceTask)
+    return Source(name, trial.spec(), lambda algo: recommend(algo) | envs, make, fixed_envs, on_device)

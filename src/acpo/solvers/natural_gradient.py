@@ -99,13 +99,16 @@ class Candidate(NamedTuple):
     """[] KL(old ‖ candidate)"""
     anchor_kl: jax.Array
     """[] KL(candidate ‖ anchor), zero where there is no anchor"""
+    entropy: jax.Array
+    """[] mean over the batch"""
 
 
 def look(policy: Policy, batch: Batch) -> Candidate:
     distribution = policy.distribution(batch.observations)
     ratio = jnp.exp(distribution.log_prob(batch.actions) - batch.log_probs)
     anchor_kl = jnp.zeros(()) if batch.anchor is None else jnp.mean(distribution.kl(batch.anchor))  # type: ignore[arg-type]
-    return Candidate(batch.surrogates(ratio), jnp.mean(batch.old.kl(distribution)), anchor_kl)  # type: ignore[arg-type]
+    kl = jnp.mean(batch.old.kl(distribution))  # type: ignore[arg-type]
+    return Candidate(batch.surrogates(ratio), kl, anchor_kl, jnp.mean(distribution.entropy()))
 
 
 def line_search(

@@ -105,6 +105,11 @@ def policy_loss(
     return -objective
 
 
+def exploring(progress: jax.Array) -> jax.Array:
+    """[] share of the entropy bonus: it falls linearly to zero over the first two thirds of training."""
+    return jnp.maximum(1 - 1.5 * progress, 0.0)
+
+
 def shuffle(key: jax.Array, count: int, size: int) -> jax.Array:
     """[M, size] indices of `count` samples in random order, cut into whole minibatches.
 
@@ -181,7 +186,7 @@ def optimise(
 
     def one_pass(carry: _Pass) -> _Pass:
         weights = weigh(carry.surrogates)
-        weights = weights._replace(entropy=jnp.maximum(1 - 1.5 * progress, 0.0))
+        weights = weights._replace(entropy=exploring(progress))
         key, shuffle_key = jax.random.split(carry.key)
         (policy, critics, moments), (losses, finite) = jax.lax.scan(
             lambda c, sample: gradient_step(c, sample, weights),

@@ -53,7 +53,7 @@ def update(
     progress: jax.Array,
 ) -> Update:
     chosen, signal = choose(config, problem, batch.returns)
-    policy, metrics = trust_region.policy_step(config, policy, chosen, batch)
+    policy, metrics = trust_region.policy_step(config, policy, chosen, batch, progress)
     metrics["mended_signal"] = signal
     return trust_region.fit(config, state, policy, critics, batch, key, metrics)
 

@@ -27,9 +27,12 @@ def init(config: Config, policy: Policy, critics: Critics) -> TrustRegionState:
     return TrustRegionState(ppo.ADAM.init(critics))
 
 
-def policy_step(config: Config, policy: Policy, problem: Problem, batch: Batch) -> tuple[Policy, Metrics]:
+def policy_step(
+    config: Config, policy: Policy, problem: Problem, batch: Batch, progress: jax.Array
+) -> tuple[Policy, Metrics]:
     """One step on `problem`: linearise, solve the dual exactly, search along the step."""
     settings = config.trust_region
+    bonus = settings.entropy * ppo.exploring(progress)
     flat = natural_gradient.flatten(policy)
     product = natural_gradient.fisher_product(flat, batch.observations, settings.damping)
     signs = direction(batch.returns.shape[0] - 1)
@@ -43,14 +46,15 @@ def policy_step(config: Config, policy: Policy, problem: Problem, batch: Batch) 
 
     rows = jax.jacrev(surrogates)(flat.vector)
     """[1 + K, P] gradient of each return"""
-    pull = jnp.zeros((0, rows.shape[1]))
-    """[0 or 1, P] gradient of KL(π ‖ anchor)"""
-    if batch.anchor is not None:
 
-        def distance(vector: jax.Array) -> jax.Array:
-            return jnp.mean(flat.policy(vector).distribution(batch.observations).kl(batch.anchor))  # type: ignore[arg-type]
+    def beside(vector: jax.Array) -> jax.Array:
+        """What the objective holds besides surrogates: nearness to the anchor, entropy."""
+        seen = natural_gradient.look(flat.policy(vector), batch)
+        return bonus * seen.entropy - problem.anchor_weight * seen.anchor_kl
 
-        pull = jax.grad(distance)(flat.vector)[None]
+    extra = batch.anchor is not None or settings.entropy > 0
+    pull = jax.grad(beside)(flat.vector)[None] if extra else jnp.zeros((0, rows.shape[1]))
+    """[0 or 1, P] gradient of that"""
     gradients = jnp.concatenate([rows, pull])
     solved = jax.vmap(lambda v: natural_gradient.conjugate_gradient(product, v, settings.cg_iterations))(
         gradients
@@ -58,7 +62,7 @@ def policy_step(config: Config, policy: Policy, problem: Problem, batch: Batch) 
     # Per-step units, in which the reward is standardised: the objective's size does not depend on
     # the units of the reward. Goal and limits are linear in the gradients, so their H⁻¹ is too.
     objective = problem.objective()
-    goal_weights = jnp.concatenate([objective / batch.unit, jnp.full(len(pull), -problem.anchor_weight)])
+    goal_weights = jnp.concatenate([objective / batch.unit, jnp.ones(len(pull))])
     goal, goal_step = goal_weights @ gradients, goal_weights @ solved
     limit_signs = jnp.where(limited, -signs, 0.0)[:, None]
     limits, limit_steps = limit_signs * rows, limit_signs * solved[: len(rows)]
@@ -74,12 +78,13 @@ def policy_step(config: Config, policy: Policy, problem: Problem, batch: Batch) 
     towards = jnp.where(solution.feasible, goal_step, 0.0) - solution.multipliers @ limit_steps
     step = towards / solution.scale
     within = jnp.all(violations <= 0)
-    anchor_kl = natural_gradient.look(policy, batch).anchor_kl
+    beside_now = beside(flat.vector)
 
     def accept(candidate: natural_gradient.Candidate) -> jax.Array:
         """No less of the objective (unless a limit is broken and must be mended first), no limit
         broken or broken further, and inside the trust region."""
-        gain = objective @ candidate.surrogates - problem.anchor_weight * (candidate.anchor_kl - anchor_kl)
+        others = bonus * candidate.entropy - problem.anchor_weight * candidate.anchor_kl
+        gain = (objective / batch.unit) @ candidate.surrogates + others - beside_now
         change = -signs * candidate.surrogates
         kept = jnp.all(~limited | (change <= jnp.maximum(-violations, 0.0)))
         finite = jnp.all(jnp.isfinite(candidate.surrogates)) & jnp.isfinite(candidate.kl)
@@ -109,7 +114,7 @@ def update(
     key: jax.Array,
     progress: jax.Array,
 ) -> Update:
-    policy, metrics = policy_step(config, policy, problem, batch)
+    policy, metrics = policy_step(config, policy, problem, batch, progress)
     return fit(config, state, policy, critics, batch, key, metrics)
 
 

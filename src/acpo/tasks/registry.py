@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,9 @@ from acpo.tasks.base import DeviceTask, HostTask
 
 Task = DeviceTask | HostTask
 Factory = Callable[..., Task]
-"""Called as `factory(num_envs=…, backend=…, **options)`; backend is "auto", "native" or "mjx"."""
+"""Called as `factory(num_envs=…, backend=…, **options)`; backend is "auto", "native" or "mjx". One that
+has an argument `evaluation` is given True where numbers are measured that will be reported. A device
+task is told the environments of all seeds, which share one program."""
 
 _FACTORIES: dict[str, tuple[Factory | str, dict[str, Any]]] = {}
 
@@ -37,8 +40,18 @@ def make(name: str, num_envs: int, backend: str = "auto", **options: Any) -> Tas
 
             return gym.from_path(name, num_envs=num_envs, **options)
         raise UserError(f"There is no task '{name}'; {nearest(name, names())}")
-    factory, preset = _FACTORIES[name]
+    return _factory(name)(num_envs=num_envs, backend=backend, **(_FACTORIES[name][1] | options))
+
+
+def accepts(name: str, option: str) -> bool:
+    """Whether the factory of a registered task names `option` among its arguments."""
+    return name in _FACTORIES and option in inspect.signature(_factory(name)).parameters
+
+
+def _factory(name: str) -> Factory:
+    factory = _FACTORIES[name][0]
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(importlib.import_module(module), attribute)
-    return factory(num_envs=num_envs, backend=backend, **(preset | options))
+        assert callable(factory)
+    return factory

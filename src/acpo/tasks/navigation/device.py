@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from acpo.physics.state import PhysicsState
 from acpo.tasks.base import DeviceTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.navigation.episode import EpisodeState, Rules
 from acpo.tasks.navigation.layout import Layout
+from acpo.tasks.navigation.learning import learner_settings
 from acpo.tasks.navigation.model import build_model
 
 SMALLEST_POOL = 256
@@ -72,6 +73,10 @@ class NavigationDeviceTask(DeviceTask):
 
     def spec(self) -> TaskSpec:
         return self.rules.spec()
+
+    def defaults(self, algo: str) -> dict[str, Any]:
+        """Settings of the learner by dotted name (see `learning`)."""
+        return learner_settings(algo, num_envs=1000)
 
     def reset(self, key: jax.Array, num_envs: int) -> tuple[DeviceState, Reset]:
         phase_key, pool_key, key = jax.random.split(key, 3)

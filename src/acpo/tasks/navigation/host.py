@@ -17,6 +17,7 @@ from acpo.physics.state import PhysicsState
 from acpo.tasks.base import Reset, TaskSpec, TimeStep
 from acpo.tasks.navigation.episode import EpisodeState, Rules
 from acpo.tasks.navigation.layout import Layout
+from acpo.tasks.navigation.learning import learner_settings
 from acpo.tasks.navigation.model import build_model, vase_names
 from acpo.tasks.navigation.picture import top_down
 from acpo.tasks.navigation.render import Painter
@@ -94,6 +95,10 @@ class NavigationTask:
 
     def spec(self) -> TaskSpec:
         return self.rules.spec()
+
+    def defaults(self, algo: str) -> dict[str, Any]:
+        """Settings of the learner by dotted name (see `learning`)."""
+        return learner_settings(algo, num_envs=100)
 
     @staticmethod
     def total_cost(costs: np.ndarray) -> np.ndarray:
