@@ -1,6 +1,7 @@
 """Tiny trained runs that many tests look at, and places to break copies of them."""
 
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 # Environments and tasks that belong to the tests beside these.
 sys.path[:0] = [str(TESTS / name) for name in ("cli", "tasks", "training")]
+
+# A shell starts its background jobs with Ctrl-C ignored, and so would be every process made here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SMALL = {
     "steps": 240,

@@ -20,9 +20,14 @@ class RolloutConfig:
     """Environments stepped side by side."""
     batch: int = 20000
     """Steps per iteration, all environments together; a multiple of `envs`."""
+    returns: Literal["episodes", "steps"] = "episodes"
+    """How the returns that limits are compared with are measured: `episodes` averages finished
+    episodes, though earlier policies took most of their steps where an iteration is shorter than an
+    episode; `steps` is the iteration's mean per step times the mean episode length: no lag, but it
+    needs clocks that do not run in step [episodes]."""
     episode_window: int = 0
-    """Estimate episode returns from the last so many finished episodes; 0 means those that
-    finished in the iteration (OmniSafe: 50)."""
+    """Average the last so many finished episodes; 0 means those that finished in the iteration
+    (OmniSafe: 50)."""
 
 
 @dataclass(frozen=True)

@@ -278,6 +278,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
     common = {
         "rollout.batch": 16384 if quadruped else 20000,
         "rollout.envs": 512 if quadruped else 100,
+        "rollout.returns": "episodes",
         "rollout.episode_window": 50,
         "network.hidden": (64, 64),
         "network.activation": "tanh",

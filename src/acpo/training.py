@@ -89,7 +89,14 @@ def learn(
     steps = rollout.steps
     terminated, truncated = jnp.asarray(steps.terminated), jnp.asarray(steps.truncated)
     signals = jnp.concatenate([jnp.asarray(steps.reward)[..., None], jnp.asarray(steps.costs)], axis=-1)
-    episodes, finished = counting.count(state.episodes, signals, terminated, truncated, spec.episode_steps)
+    episodes, finished = counting.count(
+        state.episodes,
+        signals,
+        terminated,
+        truncated,
+        spec.episode_steps,
+        per_step=config.rollout.returns == "steps",
+    )
 
     def seen(raw: Any) -> jax.Array:
         raw = jnp.asarray(raw)

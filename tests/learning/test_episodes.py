@@ -125,3 +125,30 @@ def test_more_ends_in_a_batch_than_the_window_holds():
     )
     assert int(ended) == 4
     np.testing.assert_allclose(state.returns, [3.5, 35.0], rtol=1e-6)
+
+
+def test_returns_by_step_are_of_this_batch_only():
+    # One environment whose episodes last 4: six steps of 1, then a batch of two steps of 5 in which
+    # the second episode ends. By episodes 1 + 1 + 5 + 5 = 12; by step 5 · 4 = 20.
+    for per_step, worth in ((False, 12.0), (True, 20.0)):
+        state, _ = episodes.count(
+            episodes.init(jnp.array([0]), 2, 0),
+            signals(*[[1.0]] * 6),
+            flags(*[[0]] * 6),
+            flags([0], [0], [0], [1], [0], [0]),
+            HORIZON,
+            per_step,
+        )
+        np.testing.assert_allclose(state.returns, [4.0, 40.0], rtol=1e-6)
+        state, _ = episodes.count(
+            state, signals([5.0], [5.0]), flags([0], [0]), flags([0], [1]), HORIZON, per_step
+        )
+        np.testing.assert_allclose(state.returns, [worth, 10 * worth], rtol=1e-6)
+
+
+def test_returns_by_step_count_early_ends():
+    # Steps of 3 in episodes that terminate after two: an episode is worth 6, not 3 · 4.
+    state, _ = episodes.count(
+        start(), 3 * jnp.ones((4, 2, 2)), flags([0, 0], [1, 1], [0, 0], [1, 1]), NEVER, HORIZON, True
+    )
+    np.testing.assert_allclose(state.returns, [6.0, 6.0], rtol=1e-6)

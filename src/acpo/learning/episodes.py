@@ -63,12 +63,17 @@ def count(
     terminated: jax.Array,
     truncated: jax.Array,
     episode_steps: int,
+    per_step: bool = False,
 ) -> tuple[EpisodeState, jax.Array]:
     """Add steps (signals [T, B, 1 + K]; terminated, truncated [T, B]) and renew the estimates.
 
     An episode whose clock started at a random phase and ran out was seen for steps/episode_steps
     of its length: it counts with that weight, and returns are Σ sums / Σ weights. Until any
     episode has finished the batch's mean per step stands for the whole length.
+
+    `per_step` takes the batch's mean per step times the mean length of episodes instead (what an
+    episode is worth, by renewal, where clocks are out of step): all of it is the present policy's
+    doing, while most steps of an episode longer than a batch are its predecessors'.
 
     Also returns how many episodes ended, [].
     """
@@ -102,15 +107,18 @@ def count(
     total = flat.weights.sum()
     any_finished = total > 0
     divisor = jnp.where(any_finished, total, 1.0)
-    fallback = jnp.where(state.known, state.returns, signals.mean(axis=(0, 1)) * episode_steps)
+    mean = signals.mean(axis=(0, 1))
+    fallback = jnp.where(state.known, state.returns, mean * episode_steps)
     fallback_length = jnp.where(state.known, state.length, float(episode_steps))
+    length = jnp.where(any_finished, flat.steps.sum() / divisor, fallback_length)
+    whole = jnp.where(any_finished, flat.sums.sum(axis=0) / divisor, fallback)
     new = EpisodeState(
         *carry,
         window_sums=flat.sums if window else state.window_sums,
         window_steps=flat.steps if window else state.window_steps,
         window_weights=flat.weights if window else state.window_weights,
-        returns=jnp.where(any_finished, flat.sums.sum(axis=0) / divisor, fallback),
-        length=jnp.where(any_finished, flat.steps.sum() / divisor, fallback_length),
+        returns=mean * length if per_step else whole,
+        length=length,
         known=state.known | any_finished,
     )
     return new, jnp.sum(finished.weights > 0)

@@ -67,7 +67,7 @@ def critic_loss(critics: Critics, observations: jax.Array, targets: jax.Array, d
 
 
 def clip_norm(gradient: Policy | Critics, limit: float) -> Policy | Critics:
-    norm = optax.global_norm(gradient)
+    norm = optax.tree.norm(gradient)
     return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, limit / (norm + 1e-6)), gradient)
 
 
@@ -78,7 +78,7 @@ def critic_step(
     loss, gradient = jax.value_and_grad(critic_loss)(
         critics, observations, targets, config.critic.weight_decay
     )
-    finite = jnp.isfinite(optax.global_norm(gradient))
+    finite = jnp.isfinite(optax.tree.norm(gradient))
     gradient = jax.vmap(lambda network: clip_norm(network, config.ppo.max_grad_norm))(gradient)
     step, moments = ADAM.update(gradient, moments)
     critics = jax.tree.map(lambda leaf, s: leaf - config.critic.learning_rate * s, critics, step)
@@ -175,7 +175,7 @@ def optimise(
     ) -> tuple[tuple[Policy, Critics, PPOState], tuple[jax.Array, jax.Array]]:
         policy, critics, moments = carry
         loss, gradient = jax.value_and_grad(policy_loss)(policy, sample, weights, barrier, config)
-        finite = jnp.isfinite(optax.global_norm(gradient))
+        finite = jnp.isfinite(optax.tree.norm(gradient))
         step, policy_moments = ADAM.update(clip_norm(gradient, settings.max_grad_norm), moments[0])
         policy = jax.tree.map(lambda leaf, s: leaf - learning_rate * s, policy, step)
         critics, critic_moments, value_loss, critic_finite = critic_step(

@@ -14,7 +14,11 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
     and a larger rate come to the same place in a tenth of the time; `--preset paper` has the
     paper's.
     """
-    settings: dict[str, Any] = {"rollout.envs": num_envs, "critic.learning_rate": 1e-3}
+    settings: dict[str, Any] = {
+        "rollout.envs": num_envs,
+        "rollout.returns": "steps",
+        "critic.learning_rate": 1e-3,
+    }
     if algo not in TRUST_REGION:
         settings |= {"ppo.minibatch": 1000, "ppo.passes": 20, "ppo.learning_rate": 1e-3}
     return settings

@@ -21,6 +21,7 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
         "budget": 2.0,
         "rollout.envs": num_envs,
         "rollout.batch": BATCH,
+        "rollout.returns": "steps",
         "network.normalise": False,
         # Noise of std 1 falls in a fifth of 500-step trials, of std 0.5 in none.
         "network.log_std": -0.7,
