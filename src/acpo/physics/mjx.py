@@ -25,6 +25,9 @@ with contextlib.redirect_stdout(io.StringIO()):  # it prints that Warp is missin
 
 TOLERANCE = 1e-6
 """The solver's tolerance: below it there is only the noise of single precision to iterate on."""
+ROOM = ("NEFC", "NJMAX_NNZ", "BROADPHASE", "NARROWPHASE", "CCD", "CONTACT_MATCH", "NVMAX")
+"""Warp's flags for stores that were full, so that a contact or a constraint was left out. Others
+tell of iterations that ended at their limit, which is what a limit is for."""
 ITERATIONS, LINE_SEARCH = 12, 20
 """The most that the solver may iterate. In double precision the recorded navigation steps need 10
 and converge with as many line-search steps; noise that stays above the tolerance in one world would
@@ -53,6 +56,8 @@ class MjxPhysics(eqx.Module):
     template: Any
     substeps: int = eqx.field(static=True)
     implementation: str = eqx.field(static=True)
+    room: int = eqx.field(static=True)
+    """The bits of Warp's overflow flags that mean dropped physics."""
 
     @classmethod
     def create(
@@ -94,7 +99,14 @@ class MjxPhysics(eqx.Module):
             ) from error
         except (ImportError, RuntimeError) as error:
             raise UserError(f"MJX cannot use '{implementation}' on this machine: {error}.") from error
-        return cls(device_model, template, substeps, implementation)
+        room = 0
+        if implementation == "warp":
+            from mujoco.mjx.third_party.mujoco_warp import OverflowType  # noqa: PLC0415
+
+            room = sum(int(OverflowType[name]) for name in ROOM)
+            # Its kernels would print a line for each world and step; `step` raises.
+            device_model = device_model.tree_replace({"opt._impl.warn_overflow": 0})
+        return cls(device_model, template, substeps, implementation, room)
 
     def start(self, qpos: jax.Array, qvel: jax.Array) -> Bodies:
         """Worlds at qpos [B, nq], qvel [B, nv], with nothing in the solver's memory."""
@@ -147,7 +159,7 @@ class MjxPhysics(eqx.Module):
             data = mjx.step(self.model.replace(**fields), data)
             overflow = jnp.zeros((), bool)
             if self.implementation == "warp":
-                overflow = jnp.any(jnp.asarray(data._impl.overflow) != 0)
+                overflow = jnp.any((jnp.asarray(data._impl.overflow) & self.room) != 0)
             return Bodies(data.qpos, data.qvel, data.qacc_warmstart), data.sensordata, overflow
 
         return jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype), fields or {})

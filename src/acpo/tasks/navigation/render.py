@@ -1,21 +1,14 @@
-"""A picture by MuJoCo's renderer, with what is not a body drawn in: hazards, goal, walls, lidar.
-
-A machine without a display needs one system package: libegl1 (its driver comes along, or from the
-graphics card's vendor), or else libosmesa6.
-"""
+"""A picture by MuJoCo's renderer, with what is not a body drawn in: hazards, goal, walls, lidar."""
 
 from __future__ import annotations
 
 import atexit
-import importlib
-import os
 from typing import Any
 
 import mujoco
 import numpy as np
-from mujoco.rendering.classic import gl_context
 
-from acpo.errors import UserError
+from acpo.physics.graphics import open_renderer
 from acpo.tasks.navigation.lidar import BINS
 from acpo.tasks.navigation.scene import WALLS, Colour, Scene
 
@@ -101,27 +94,3 @@ class Painter:
     def close(self) -> None:
         atexit.unregister(self.close)
         self._renderer.close()
-
-
-def open_renderer(model: mujoco.MjModel, width: int, height: int) -> mujoco.Renderer:
-    """A renderer with whatever graphics this machine has.
-
-    MuJoCo chooses when it is imported, and without a display and MUJOCO_GL it chooses wrongly; so
-    where nobody has chosen, EGL and then OSMesa are tried here.
-    """
-    ways = ["egl", "osmesa"]
-    if os.environ.get("DISPLAY") or os.environ.get("MUJOCO_GL"):
-        ways = [""]
-    failures = []
-    for way in ways:
-        try:
-            if way:
-                gl_context.GLContext = importlib.import_module(f"mujoco.{way}").GLContext
-            return mujoco.Renderer(model, height, width)
-        except Exception as error:
-            failures.append(str(error))
-            os.environ.pop("PYOPENGL_PLATFORM", None)  # set by the way that failed
-    raise UserError(
-        f"MuJoCo cannot draw here ({'; '.join(failures)}): install libegl1 or libosmesa6, or take the "
-        "picture from above (top=True)."
-    )

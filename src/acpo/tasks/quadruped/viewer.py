@@ -9,8 +9,6 @@ MUJOCO_GL=osmesa, through libosmesa6.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from acpo.errors import UserError
+from acpo.physics.graphics import open_renderer
 from acpo.tasks.quadruped.config import Go1Config
 from acpo.tasks.quadruped.costs import COSTS
 from acpo.tasks.quadruped.model import FEET, LEGS, build_model
@@ -128,7 +127,7 @@ def frames(
     camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
     camera.trackbodyid = model.body("trunk").id
     camera.distance, camera.azimuth, camera.elevation = 1.9, 120.0, -22.0
-    with _renderer(model, scene_height, width) as renderer:
+    with open_renderer(model, width, scene_height) as renderer:
         for step in range(0, len(recording.qpos), every):
             data.qpos[:] = recording.qpos[step]
             mujoco.mj_forward(model, data)
@@ -138,23 +137,6 @@ def frames(
             _draw_command(renderer.scene, data, recording.command[step], recording.velocity[step])
             _draw_feet(renderer.scene, data, recording.contact[step], recording.schedule[step])
             yield np.concatenate([renderer.render(), strip.draw(step)])
-
-
-def _renderer(model: mujoco.MjModel, height: int, width: int) -> mujoco.Renderer:
-    """A renderer that also works where there is no screen."""
-    if sys.platform == "linux" and not os.environ.get("MUJOCO_GL") and not os.environ.get("DISPLAY"):
-        # MuJoCo picks its window system when it is imported; here that is long past.
-        from mujoco.egl import GLContext  # noqa: PLC0415
-        from mujoco.rendering.classic import gl_context  # noqa: PLC0415
-
-        gl_context.GLContext = GLContext
-    try:
-        return mujoco.Renderer(model, height, width)
-    except Exception as error:
-        raise UserError(
-            "MuJoCo cannot draw on this machine: install libegl1, libegl-mesa0 and libgl1-mesa-dri, "
-            "or install libosmesa6 and set MUJOCO_GL=osmesa."
-        ) from error
 
 
 GREEN, BLUE, RED, WHITE = (0.1, 0.75, 0.3, 1), (0.15, 0.4, 0.95, 1), (0.9, 0.15, 0.1, 1), (1, 1, 1, 0.9)
