@@ -119,23 +119,25 @@ class MjxPhysics(eqx.Module):
     ) -> tuple[Bodies, PhysicsState, jax.Array]:
         """Hold `ctrl` [B, nu]; gives the worlds after it, their state, and which broke [B].
 
-        A step of MJX computes the sensors before it moves. So one step more than asked for gives
-        the sensors of the final state, and where it moved to is dropped: the numbers of a forward
-        computation, for half as much code to compile.
+        MJX's data go through all substeps as one carry: to make them anew for each substep would copy
+        every store of contacts and constraints. Sensors are read at the end only.
         """
 
-        def substep(
-            carry: tuple[Bodies, jax.Array], _: None
-        ) -> tuple[tuple[Bodies, jax.Array], tuple[Bodies, jax.Array]]:
-            bodies, full = carry
-            after, sensordata, overflow = self._once(bodies, ctrl, fields)
-            # The state that the sensors belong to, with the accelerations found there.
-            here = bodies._replace(warmstart=after.warmstart)
-            return (after, full | overflow), (here, sensordata)
+        def world(bodies: Bodies, ctrl: jax.Array, fields: Fields) -> _After:
+            model = self.model.replace(**fields)
+            unfelt = model.opt.disableflags | mjx.DisableBit.SENSOR
+            moving = model.tree_replace({"opt.disableflags": unfelt})
 
-        full = jnp.zeros(ctrl.shape[0], bool)
-        (_, full), history = jax.lax.scan(substep, (bodies, full), None, length=self.substeps + 1)
-        final, sensordata = jax.tree.map(lambda values: values[-1], history)
+            def substep(data: Any, _: None) -> tuple[Any, jax.Array]:
+                data = mjx.step(moving, data)
+                return data, self._overflow(data)
+
+            data, full = jax.lax.scan(substep, self._data(bodies, ctrl), None, length=self.substeps)
+            after = self._feel(model, data)
+            return after._replace(full=after.full | full.any())
+
+        after = jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype), fields or {})
+        final, sensordata, full = after
         state = PhysicsState(final.qpos, final.qvel, sensordata)
         finite = [jnp.isfinite(part).all(axis=1) for part in state]
         broken = ~(finite[0] & finite[1] & finite[2])
@@ -145,24 +147,37 @@ class MjxPhysics(eqx.Module):
 
     def sensors(self, bodies: Bodies, ctrl: jax.Array, fields: Fields | None = None) -> jax.Array:
         """[B, ns] at the present state with `ctrl` [B, nu] applied."""
-        return self._once(bodies, ctrl, fields)[1]
 
-    def _once(
-        self, bodies: Bodies, ctrl: jax.Array, fields: Fields | None
-    ) -> tuple[Bodies, jax.Array, jax.Array]:
-        """One substep of all worlds; the sensors [B, ns] before it, and where room ran out [B]."""
-
-        def world(bodies: Bodies, ctrl: jax.Array, fields: Fields) -> tuple[Bodies, jax.Array, jax.Array]:
-            data = self.template.replace(
-                qpos=bodies.qpos, qvel=bodies.qvel, qacc_warmstart=bodies.warmstart, ctrl=ctrl
-            )
-            data = mjx.step(self.model.replace(**fields), data)
-            overflow = jnp.zeros((), bool)
-            if self.implementation == "warp":
-                overflow = jnp.any((jnp.asarray(data._impl.overflow) & self.room) != 0)
-            return Bodies(data.qpos, data.qvel, data.qacc_warmstart), data.sensordata, overflow
+        def world(bodies: Bodies, ctrl: jax.Array, fields: Fields) -> jax.Array:
+            return self._feel(self.model.replace(**fields), self._data(bodies, ctrl)).sensordata
 
         return jax.vmap(world)(bodies, jnp.asarray(ctrl, bodies.qpos.dtype), fields or {})
+
+    def _data(self, bodies: Bodies, ctrl: jax.Array) -> Any:
+        return self.template.replace(
+            qpos=bodies.qpos, qvel=bodies.qvel, qacc_warmstart=bodies.warmstart, ctrl=ctrl
+        )
+
+    def _feel(self, model: Any, data: Any) -> _After:
+        """Sensors and accelerations at the state of `data`."""
+        data = mjx.forward(model, data)
+        return _After(Bodies(data.qpos, data.qvel, data.qacc), data.sensordata, self._overflow(data))
+
+    def _overflow(self, data: Any) -> jax.Array:
+        """[] whether a contact or a constraint was dropped."""
+        if self.implementation == "warp":
+            return jnp.any((jnp.asarray(data._impl.overflow) & self.room) != 0)
+        return jnp.zeros((), bool)
+
+
+class _After(NamedTuple):
+    """One world after a step."""
+
+    bodies: Bodies
+    sensordata: jax.Array
+    """[ns]"""
+    full: jax.Array
+    """[] bool: room ran out"""
 
 
 def _give_a_constraint(model: mujoco.MjModel) -> None:
