@@ -222,7 +222,7 @@ def run(
             out.parent.mkdir(parents=True, exist_ok=True)
             with out.open("a") as file:
                 print(line, file=file)
-    Console().print(summary(rows))
+    Console(width=120).print(summary(rows))
     return rows
 
 

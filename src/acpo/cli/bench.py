@@ -166,7 +166,7 @@ def _python(options: Options) -> Path | None:
     """The Python of the peers' virtual environment."""
     if not options.peers:
         return None
-    path = Path(options.peers)
+    path = Path(options.peers).absolute()  # it runs in a directory of its own
     python = path / "bin" / "python" if path.is_dir() else path
     if not python.is_file():
         raise UserError(f"There is no virtual environment at {options.peers} (it has no bin/python).")
