@@ -124,6 +124,13 @@ class InteriorPointConfig:
     """Where the slack is read: `surrogate` moves with the policy (whole batch, once a pass);
     `measured` is fixed for the update, as OmniSafe does; `minibatch` is the literal barrier on
     each minibatch's surrogate (the paper's Algorithm 2)."""
+    calibrate: bool = True
+    """Believe predicted changes, in `surrogate`, only as far as earlier ones came true: a batch
+    flatters the policy that was fitted to it [no]."""
+    gain: float = 0.3
+    """How far a new measurement of the returns corrects what earlier ones and predictions made
+    expect; 1 takes it as it is. One iteration's episodes are few, and a barrier that follows their
+    noise is a switch [1]."""
     kappa: float = 0.1
     """κ = 1/t: softness of the barrier at the start of training [0.01, absolute]."""
     final_kappa: float = 1.0
@@ -204,6 +211,9 @@ class AdversarialConfig:
     the raw queues (Algorithm 3)."""
     tolerance: float = 0.02
     """Relative change below which a value counts as converged."""
+    noise: float = 1.0
+    """With `cycle`, changes within so many of their standard errors count as none, too: where costs
+    are noisy, no two cycles agree to the tolerance [0]."""
     finish: float = 0.005
     """δ_d: largest |mean cost − desired| / desired at which a convergence ends the search."""
     margin: float = 0.005

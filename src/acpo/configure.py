@@ -27,12 +27,13 @@ SPECIFIC = ("ppo", "trust_region", "interior_point", "lagrangian", "switching", 
 _POSITIVE = {
     "steps", "seeds", "rollout.envs", "rollout.batch", "critic.passes", "critic.minibatch", "ppo.passes",
     "ppo.minibatch", "ppo.kl", "ppo.max_grad_norm", "trust_region.kl", "trust_region.cg_iterations",
-    "interior_point.kappa", "interior_point.final_kappa", "interior_point.penalty_max", "curriculum.end",
+    "interior_point.kappa", "interior_point.final_kappa", "interior_point.penalty_max",
+    "interior_point.gain", "curriculum.end",
     "adversarial.max_reward", "adversarial.min_cost", "adversarial.projection", "adversarial.window",
 }  # fmt: skip
 _AT_MOST_ONE = {
     "advantage.discount", "advantage.trace", "advantage.cost_discount", "advantage.cost_trace",
-    "ppo.final_learning_rate", "ppo.clip", "trust_region.backtrack", "curriculum.end",
+    "ppo.final_learning_rate", "ppo.clip", "interior_point.gain", "trust_region.backtrack", "curriculum.end",
 }  # fmt: skip
 _MAY_BE_NEGATIVE = {"network.log_std"}
 
@@ -310,6 +311,8 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
         },
         "interior_point": {
             "interior_point.reading": "measured",
+            "interior_point.calibrate": False,
+            "interior_point.gain": 1.0,
             "interior_point.kappa": 0.01,
             "interior_point.final_kappa": 1.0,
             "interior_point.kappa_unit": "absolute",
@@ -325,6 +328,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "adversarial.max_reward": 20 if quadruped else 10,
             "adversarial.min_cost": 10 if quadruped else 5,
             "adversarial.convergence": "queue",
+            "adversarial.noise": 0.0,
             "adversarial.guard_satisfied": False,
             # With one cost the paper's runs did not skip; its section on several costs does.
             "adversarial.skip_satisfied": quadruped,

@@ -140,8 +140,8 @@ def ending_max_reward(reward_sum, square, cost_sums, desired=(10.0,), **fields):
         desired,
         stage=MAX_REWARD,
         stage_length=3,
-        stage_sum=[reward_sum, *cost_sums],
-        stage_square=square,
+        stage_mean=[reward_sum / 2, *(total / 2 for total in cost_sums)],
+        stage_scatter=[square - reward_sum**2 / 2, *(0.0 for _ in cost_sums)],
         **fields,
     )
 
@@ -201,7 +201,7 @@ def test_no_costs_at_all_never_reach_min_cost():
 
 def ending_min_cost(cost_sum, **fields):
     """One of two measurements is in: with the next one the stage is over."""
-    return state_of(stage=MIN_COST, stage_length=2, stage_sum=[5.0, cost_sum], reward_budget=6.0, **fields)
+    return state_of(stage=MIN_COST, stage_length=2, stage_mean=[5.0, cost_sum], reward_budget=6.0, **fields)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_settled_overshoot_takes_the_budget_below_the_desired_one():
     assert one(state.budgets) == pytest.approx(7.0)
     # … and the next min-cost stage at a mean of 8 does not lift it to 10 again.
     after = state._replace(
-        stage=jnp.int32(MIN_COST), stage_length=jnp.int32(2), stage_sum=jnp.array([5.0, 8.0])
+        stage=jnp.int32(MIN_COST), stage_length=jnp.int32(2), stage_mean=jnp.array([5.0, 8.0])
     )
     assert one(update(after, [5.0, 8.0])[0].budgets) == pytest.approx(7.0)
 
@@ -367,6 +367,22 @@ def test_a_cycle_converges_when_neither_value_moved(cycle, converged):
     assert int(state.events) == int(converged)
 
 
+@pytest.mark.parametrize(("before", "converged"), [(16.9, True), (17.1, False)])
+def test_changes_within_their_noise_count_as_none(before, converged):
+    # Costs 12 and 16: mean 14, variance 4, so 4/2 = 2 of the mean. The last cycle's had 7: √(2 + 7) = 3.
+    state = converging(14.0, stage_cost=12.0, cycle_error=[0.0, 7.0])
+    state = state._replace(cycle=jnp.array([6.0, before]))
+    assert int(update(state, [6.0, 16.0])[0].events) == int(converged)
+    deaf = replace(SHORT, {"adversarial.noise": 0.0})
+    assert int(update(state, [6.0, 16.0], config=deaf)[0].events) == 0
+
+
+def test_the_noise_of_the_reward_budget_is_that_of_a_mean():
+    # Rewards 1, 2 and 3: variance 2/3, and a third of it in their mean.
+    state, _ = update(ending_max_reward(3.0, 5.0, [23.0]), [3.0, 16.0])
+    np.testing.assert_allclose(state.reward_error, 2 / 9, rtol=1e-5)
+
+
 def test_a_small_cost_is_compared_in_units_of_the_desired_budget():
     # Costs of 1.0 and 1.15 differ by 15 % of themselves but by 1.5 % of 10: converged.
     state = converging(1.0, budgets=[10.0])._replace(cycle=jnp.array([6.0, 1.15]))
@@ -388,7 +404,7 @@ def test_with_two_costs_the_violated_one_moves_and_the_other_stays():
         (10.0, 10.0),
         stage=MIN_COST,
         stage_length=2,
-        stage_sum=[6.0, 14.0, 6.0],
+        stage_mean=[6.0, 14.0, 6.0],
         reward_budget=6.0,
         budgets=[14.0, 15.0],
         aim=[10.0, 15.0],

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bandit import CONFIG, batch, solve
+from bandit import CONFIG, batch, networks, solve
 
 from acpo.config import replace
 from acpo.problem import max_reward, min_cost
@@ -133,3 +133,62 @@ def test_the_direction_is_the_sum_over_one_plus_the_multipliers():
     )
     np.testing.assert_allclose(weights.signals, [0.2, -0.6, -0.2], rtol=1e-6)
     np.testing.assert_allclose(weights.anchor, 0.2, rtol=1e-6)
+
+
+def nothing_known() -> interior_point.Trust:
+    zeros = jnp.zeros(2)
+    return interior_point.Trust(zeros, jnp.zeros((), bool), zeros, zeros, zeros)
+
+
+def test_predictions_are_believed_as_far_as_they_came_true():
+    after = lambda trust, *returns: trust.after(jnp.array(returns), gain=1.0, calibrate=True)  # noqa: E731
+    trust = after(nothing_known(), 5.0, 50.0)
+    assert trust.share().tolist() == [1.0, 1.0]
+    # Predicted +2 and −40; measured +3 and −10: all of the former (never more), a quarter of the latter.
+    trust = after(trust._replace(predicted=jnp.array([2.0, -40.0])), 8.0, 40.0)
+    np.testing.assert_allclose(trust.share(), [1.0, 0.25], rtol=1e-6)
+    # Then −40 again, and +4 came: (0.95·400 − 160)/(0.95·1600 + 1600) = 220/3120. A rise of the reward
+    # by 1 after a prediction of −4: (0.95·6 − 4)/(0.95·4 + 16) = 1.7/19.8.
+    trust = after(trust._replace(predicted=jnp.array([-4.0, -40.0])), 9.0, 44.0)
+    np.testing.assert_allclose(trust.share(), [1.7 / 19.8, 220 / 3120], rtol=1e-5)
+    # Never less than nothing.
+    trust = after(trust._replace(predicted=jnp.array([-9.0, 9.0])), 19.0, 4.0)
+    assert trust.share().tolist() == [0.0, 0.0]
+
+
+def test_a_measurement_corrects_what_was_expected_by_the_gain():
+    measured = lambda trust, *returns: trust.after(jnp.array(returns), gain=0.25, calibrate=True)  # noqa: E731
+    # The first one is all there is.
+    trust = measured(nothing_known(), 5.0, 50.0)
+    assert trust.estimate.tolist() == [5.0, 50.0]
+    # Predicted 0 and −40, measured 9 and 40: a quarter of −40 came true, so 40 was expected, and is
+    # confirmed. The reward moves from 5 by a quarter of 4.
+    trust = measured(trust._replace(predicted=jnp.array([0.0, -40.0])), 9.0, 40.0)
+    np.testing.assert_allclose(trust.estimate, [6.0, 40.0], rtol=1e-6)
+    # Nothing predicted, 48 measured: 42.
+    trust = measured(trust, 6.0, 48.0)
+    np.testing.assert_allclose(trust.estimate, [6.0, 42.0], rtol=1e-6)
+
+
+def test_a_slack_moves_by_the_believed_part_of_a_prediction():
+    fields = FIELDS | {"interior_point.reading": "surrogate", "interior_point.gain": 0.5}
+    config = replace(CONFIG, fields)
+    # The last update predicted a fall of the cost by 8, from 28; it fell by 2, to 26.
+    policy, critics = networks(1)
+    state = interior_point.init(config, policy, critics)
+    trust = state.trust._replace(
+        estimate=jnp.array([10.0, 28.0]), known=jnp.ones((), bool), predicted=jnp.array([0.0, -8.0])
+    )
+    state = state._replace(trust=trust)
+    _, update = solve(interior_point.SOLVER, PROBLEM, DATA, config, state)
+    change = float(update.metrics["surrogates"][1])
+    assert abs(change) > 0.1
+    np.testing.assert_allclose(update.metrics["trust"], [1.0, 0.25], rtol=1e-6)
+    # Expected 28 − 8/4 = 26, as measured: slack 4.
+    np.testing.assert_allclose(update.metrics["multipliers"][1], 3 / (4 - change / 4), rtol=1e-4)
+    np.testing.assert_allclose(update.state.trust.predicted[1], change)
+    # Without calibration 28 − 8 = 20 was expected, 26 measured: 23, slack 7.
+    blind = replace(config, {"interior_point.calibrate": False})
+    _, update = solve(interior_point.SOLVER, PROBLEM, DATA, blind, state)
+    change = float(update.metrics["surrogates"][1])
+    np.testing.assert_allclose(update.metrics["multipliers"][1], 3 / (7 - change), rtol=1e-4)

@@ -46,12 +46,16 @@ class AdversarialState(NamedTuple):
     """[W, 1 + K] the last measured returns, oldest first"""
     queue_filled: jax.Array
     """[] int: rows of the queue measured since the last event"""
-    stage_sum: jax.Array
-    """[1 + K] returns measured of policies of the present stage, summed"""
-    stage_square: jax.Array
-    """[] squares of the reward among them"""
+    stage_mean: jax.Array
+    """[1 + K] mean of the returns measured of policies of the present stage"""
+    stage_scatter: jax.Array
+    """[1 + K] sum of their squared deviations from it"""
+    reward_error: jax.Array
+    """[] variance of g: what the noise of single measurements leaves in a stage's mean"""
     cycle: jax.Array
     """[1 + K] (g, mean cost after min-cost) of the last whole cycle"""
+    cycle_error: jax.Array
+    """[1 + K] variances of these"""
     cycles: jax.Array
     """[] int: whole cycles since the last event"""
     events: jax.Array
@@ -78,9 +82,11 @@ def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState
         violated=jnp.ones(costs, bool),
         queue=jnp.zeros((config.adversarial.window, 1 + costs)),
         queue_filled=zero,
-        stage_sum=jnp.zeros(1 + costs),
-        stage_square=jnp.zeros(()),
+        stage_mean=jnp.zeros(1 + costs),
+        stage_scatter=jnp.zeros(1 + costs),
+        reward_error=jnp.zeros(()),
         cycle=jnp.zeros(1 + costs),
+        cycle_error=jnp.zeros(1 + costs),
         cycles=zero,
         events=zero,
         finished=jnp.zeros((), bool),
@@ -89,12 +95,15 @@ def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState
 
 
 def measure(state: AdversarialState, returns: jax.Array) -> AdversarialState:
-    """Push the returns [1 + K] of the present policy into queue and stage sums."""
+    """Push the returns [1 + K] of the present policy into the queue, and into mean and scatter of its
+    stage (Welford's way, which loses no digits)."""
+    deviation = returns - state.stage_mean
+    mean = state.stage_mean + deviation / jnp.maximum(state.stage_length, 1)
     return state._replace(
         queue=jnp.concatenate([state.queue[1:], returns[None]]),
         queue_filled=jnp.minimum(state.queue_filled + 1, state.queue.shape[0]),
-        stage_sum=state.stage_sum + returns,
-        stage_square=state.stage_square + returns[0] ** 2,
+        stage_mean=mean,
+        stage_scatter=state.stage_scatter + deviation * (returns - mean),
     )
 
 
@@ -103,8 +112,8 @@ def enter(state: AdversarialState, stage: int) -> AdversarialState:
     return state._replace(
         stage=jnp.full((), stage, jnp.int32),
         stage_length=jnp.zeros((), jnp.int32),
-        stage_sum=jnp.zeros_like(state.stage_sum),
-        stage_square=jnp.zeros_like(state.stage_square),
+        stage_mean=jnp.zeros_like(state.stage_mean),
+        stage_scatter=jnp.zeros_like(state.stage_scatter),
     )
 
 
@@ -112,19 +121,20 @@ def choose(condition: jax.Array, yes: AdversarialState, no: AdversarialState) ->
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def stage_means(state: AdversarialState) -> jax.Array:
-    """[1 + K] mean returns over the stage that just ended."""
-    return state.stage_sum / jnp.maximum(state.stage_length, 1)
+def stage_variances(state: AdversarialState) -> jax.Array:
+    """[1 + K] of single measurements within the stage that just ended."""
+    return state.stage_scatter / jnp.maximum(state.stage_length, 1)
 
 
 def end_max_reward(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
     """g ← mean(D_R); go to min-cost, or skip it when nothing is over its desired budget."""
-    means = stage_means(state)
-    variance = state.stage_square / jnp.maximum(state.stage_length, 1) - means[0] ** 2
+    means = state.stage_mean
+    variance = stage_variances(state)[0]
     violated = means[1:] > state.desired
     state = state._replace(
         reward_budget=means[0],
-        reward_noise=jnp.sqrt(jnp.maximum(variance, 0.0)),
+        reward_noise=jnp.sqrt(variance),
+        reward_error=variance / jnp.maximum(state.stage_length, 1),
         violated=violated if settings.skip_satisfied else jnp.ones_like(violated),
     )
     to_min_cost = enter(state, MIN_COST)
@@ -136,31 +146,42 @@ def end_max_reward(settings: AdversarialConfig, state: AdversarialState) -> Adve
 
 def end_min_cost(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
     """d ← mean(D_C), kept from rising and from undercutting the desired budget; go to max-reward."""
-    means = stage_means(state)
+    budgets = state.stage_mean[1:]
     if settings.monotone:
-        budgets = jnp.minimum(state.budgets, jnp.maximum(means[1:], state.aim))
-    else:
-        budgets = means[1:]
+        budgets = jnp.minimum(state.budgets, jnp.maximum(budgets, state.aim))
     return end_cycle(state._replace(budgets=budgets))
 
 
 def end_cycle(state: AdversarialState) -> AdversarialState:
     """Remember what this cycle came to and begin the next with max-reward."""
-    cycle = jnp.concatenate([state.reward_budget[None], stage_means(state)[1:]])
-    return enter(state._replace(cycle=cycle, cycles=state.cycles + 1), MAX_REWARD)
+    cycle = jnp.concatenate([state.reward_budget[None], state.stage_mean[1:]])
+    cost_errors = stage_variances(state)[1:] / jnp.maximum(state.stage_length, 1)
+    error = jnp.concatenate([state.reward_error[None], cost_errors])
+    ended = state._replace(cycle=cycle, cycle_error=error, cycles=state.cycles + 1)
+    return enter(ended, MAX_REWARD)
 
 
-def settled(settings: AdversarialConfig, now: jax.Array, before: jax.Array, desired: jax.Array) -> jax.Array:
-    """[] whether no value moved by more than the tolerance of max(|value|, d_des)."""
+def tolerances(settings: AdversarialConfig, values: jax.Array, desired: jax.Array) -> jax.Array:
+    """[1 + K] changes of `values` [1 + K] that count as none: so much of max(|value|, d_des)."""
     floor = jnp.concatenate([jnp.zeros(1), desired])
-    scale = jnp.maximum(jnp.abs(now), floor) + SMALL
-    return jnp.all(jnp.abs(now - before) <= settings.tolerance * scale)
+    return settings.tolerance * (jnp.maximum(jnp.abs(values), floor) + SMALL)
+
+
+def cycle_settled(
+    settings: AdversarialConfig, now: AdversarialState, before: AdversarialState
+) -> jax.Array:
+    """[] whether no value moved from one cycle to the next by more than the tolerance, or than what
+    the noise of measurements alone would make of values that stand still."""
+    noise = settings.noise * jnp.sqrt(now.cycle_error + before.cycle_error)
+    allowed = jnp.maximum(tolerances(settings, now.cycle, now.desired), noise)
+    return jnp.all(jnp.abs(now.cycle - before.cycle) <= allowed)
 
 
 def queue_settled(settings: AdversarialConfig, state: AdversarialState) -> jax.Array:
     """[] Algorithm 3's words: both queues are full and their spread is within the tolerance."""
     full = state.queue_filled >= state.queue.shape[0]
-    return full & settled(settings, state.queue.max(axis=0), state.queue.min(axis=0), state.desired)
+    highest, lowest = state.queue.max(axis=0), state.queue.min(axis=0)
+    return full & jnp.all(highest - lowest <= tolerances(settings, highest, state.desired))
 
 
 def queue_means(state: AdversarialState) -> jax.Array:
@@ -225,9 +246,7 @@ def update(
         before = measured
         alternated = alternate(settings, measured, returns)
         ended = alternated.cycles > before.cycles
-        event = (
-            ended & (alternated.cycles > 1) & settled(settings, alternated.cycle, before.cycle, state.desired)
-        )
+        event = ended & (alternated.cycles > 1) & cycle_settled(settings, alternated, before)
         after = choose(event, converge(settings, alternated, policy), alternated)
     else:
         event = queue_settled(settings, measured) & (measured.stage != PROJECTION)

@@ -123,12 +123,17 @@ def shuffle(key: jax.Array, count: int, size: int) -> jax.Array:
 
 def minibatches(key: jax.Array, batch: Batch, size: int) -> Batch:
     """The samples of `batch` in a fresh order, cut into [M, size, …]; the rest is left out."""
-    order = shuffle(key, batch.observations.shape[0], size)
+    count = batch.observations.shape[0]
+    order = shuffle(key, count, size)
     shared = {"returns", "unit"}
+
+    def take(leaf: jax.Array) -> jax.Array:
+        return leaf[None] if size == count else leaf[order]
+
     cut: dict[str, Any] = {
         name: jnp.broadcast_to(value, (order.shape[0], *value.shape))
         if name in shared
-        else jax.tree.map(lambda leaf: leaf[order], value)
+        else jax.tree.map(take, value)
         for name, value in batch._asdict().items()
     }
     return Batch(**cut)

@@ -20,5 +20,5 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
         "critic.learning_rate": 1e-3,
     }
     if algo not in TRUST_REGION:
-        settings |= {"ppo.minibatch": 1000, "ppo.passes": 20, "ppo.learning_rate": 1e-3}
+        settings |= {"ppo.minibatch": 500, "ppo.passes": 5, "ppo.learning_rate": 1e-3}
     return settings
