@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from acpo import catalogue
 from acpo.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,3 +37,6 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'acpo' has no attribute '{name}'")
+
+
+catalogue.register_gymnasium()

@@ -1,14 +1,15 @@
 """Our tasks as Gymnasium environments."""
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from acpo.tasks.gym import register_gymnasium
-
-register_gymnasium()
+from acpo.catalogue import register_gymnasium
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -67,7 +68,13 @@ def test_a_vector_of_environments_restarts_in_the_same_step():
 
 
 def test_every_task_is_registered_once():
-    register_gymnasium()
+    register_gymnasium()  # again: `import acpo` has done it
     ids = [name for name in gymnasium.registry if name.startswith("acpo/")]
     assert len(ids) == len(set(ids)) >= 12
     assert "acpo/PointGoal2-v0" in ids
+
+
+def test_importing_acpo_is_enough_and_starts_no_jax():
+    code = "import acpo, gymnasium, sys; print('jax' in sys.modules, 'acpo/Go1-v0' in gymnasium.registry)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

@@ -26,7 +26,6 @@ from rich.table import Table
 
 from acpo.errors import UserError
 from acpo.physics.native import NativePhysics, available_threads
-from acpo.tasks.gym import register_gymnasium
 from acpo.tasks.navigation import make, rules
 from acpo.tasks.navigation.host import NavigationTask
 from acpo.tasks.navigation.model import build_model
@@ -84,7 +83,6 @@ def ours(task: str, num_envs: int) -> Contestant:
 
 
 def make_vec(task: str, num_envs: int) -> Contestant:
-    register_gymnasium()
     env = gymnasium.make_vec(f"acpo/{task}-v0", num_envs=num_envs, random_phases=True)
     env.reset(seed=0)
     actions = random_actions(num_envs)

@@ -73,7 +73,7 @@ def run(
     algos: Sequence[str] = CONSTRAINED,
     costs: Sequence[int] = (1, 2),
     count: int = 20,
-    steps: int = 1_600_000,
+    steps: int = 4_800_000,
     seed: int = 0,
     overrides: dict[str, Any] | None = None,
     emit: Callable[[str], None] = print,

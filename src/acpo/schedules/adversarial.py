@@ -167,9 +167,7 @@ def tolerances(settings: AdversarialConfig, values: jax.Array, desired: jax.Arra
     return settings.tolerance * (jnp.maximum(jnp.abs(values), floor) + SMALL)
 
 
-def cycle_settled(
-    settings: AdversarialConfig, now: AdversarialState, before: AdversarialState
-) -> jax.Array:
+def cycle_settled(settings: AdversarialConfig, now: AdversarialState, before: AdversarialState) -> jax.Array:
     """[] whether no value moved from one cycle to the next by more than the tolerance, or than what
     the noise of measurements alone would make of values that stand still."""
     noise = settings.noise * jnp.sqrt(now.cycle_error + before.cycle_error)

@@ -5,25 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from acpo.catalogue import TASKS
 from acpo.tasks.base import Box, DeviceTask, Discrete, HostTask, Reset, TaskSpec, TimeStep
 from acpo.tasks.registry import make, names, register
 
 if TYPE_CHECKING:
     from acpo.tasks.tabular import TabularCMDP
 
-for _robot in ("Point", "Car"):
-    for _goal in ("Goal", "Circle"):
-        for _level in range(3):
-            register(
-                f"{_robot}{_goal}{_level}",
-                "acpo.tasks.navigation:make",
-                robot=_robot,
-                goal=_goal,
-                level=_level,
-            )
-register("Tabular", "acpo.tasks.tabular:make")
-register("Tabular2", "acpo.tasks.tabular:make", costs=2)
-register("Go1", "acpo.tasks.quadruped:make")
+for _name, (_factory, _options) in TASKS.items():
+    register(_name, _factory, **_options)
 
 __all__ = [
     "Box",
