@@ -206,6 +206,10 @@ class AdversarialConfig:
     """d⁰ as a multiple of the desired budget."""
     initial_measured: bool = True
     """Raise d⁰ to the first measured cost where that is larger."""
+    deadline: float = 0.5
+    """Fraction of training by which d has come down to the desired budget, on a line from d⁰ if the
+    stages are slower than that and no convergence has steered it; 0 for never: a run that is too
+    short for its stages then ends over its budgets [0]."""
     convergence: Literal["cycle", "queue"] = "cycle"
     """What converges: (g, mean cost after min-cost) from one cycle to the next (Algorithm 1), or
     the raw queues (Algorithm 3)."""

@@ -27,6 +27,7 @@ SHORT = replace(
         "adversarial.margin": 0.0,
         "adversarial.lowered": 0.5,
         "adversarial.raised": 1.5,
+        "adversarial.deadline": 0.0,
     },
 )
 # What the paper's text says where it differs from the defaults.
@@ -129,6 +130,21 @@ def test_without_exploration_no_measurement_is_counted_twice():
     assert stages(seen) == [0, 0, 0, 1]
     np.testing.assert_allclose(seen[-1][0].reward_budget, 7.0, rtol=1e-6)
     np.testing.assert_allclose(seen[-1][0].reward_noise, 0.0, atol=1e-3)
+
+
+def test_budgets_come_down_by_the_deadline():
+    # 1000 iterations, a deadline after 200. d⁰ is 30, the first cost; d_des is 10.
+    config = replace(SHORT, {"adversarial.deadline": 0.2, "rollout.batch": 100, "steps": 100_000})
+    state, _ = update(fresh(config=config), [1.0, 30.0], iteration=0, config=config)
+    # After 50 of them 30 − 20/4 = 25, in whatever stage; after 200 and more d_des.
+    for iteration, budget in [(50, 25.0), (100, 20.0), (200, 10.0), (900, 10.0)]:
+        state, _ = update(state, [1.0, 30.0], iteration=iteration, config=config)
+        np.testing.assert_allclose(state.budgets, [budget], rtol=1e-6)
+    # What stages have lowered further is not raised, and what events have steered is left alone.
+    low = state_of(budgets=[12.0], start=[30.0], config=config)
+    np.testing.assert_allclose(update(low, [1.0, 11.0], 50, config)[0].budgets, [12.0])
+    steered = state_of(budgets=[12.0], start=[30.0], events=1, config=config)
+    np.testing.assert_allclose(update(steered, [1.0, 11.0], 900, config)[0].budgets, [12.0])
 
 
 # The end of max-reward.

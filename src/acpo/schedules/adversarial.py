@@ -27,6 +27,8 @@ SMALL = 1e-8
 class AdversarialState(NamedTuple):
     desired: jax.Array
     """[K] d_des, less the margin"""
+    start: jax.Array
+    """[K] d⁰"""
     budgets: jax.Array
     """[K] d"""
     aim: jax.Array
@@ -73,6 +75,7 @@ def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState
     zero = jnp.zeros((), jnp.int32)
     return AdversarialState(
         desired=desired,
+        start=start,
         budgets=start,
         aim=desired,
         reward_budget=jnp.zeros(()),
@@ -236,9 +239,8 @@ def update(
     """Algorithm 3 for one iteration, then the problem of the stage it chose."""
     settings = config.adversarial
     if settings.initial_measured:
-        first = iteration == 0
-        start = jnp.maximum(state.budgets, returns[1:])
-        state = state._replace(budgets=jnp.where(first, start, state.budgets))
+        start = jnp.where(iteration == 0, jnp.maximum(state.start, returns[1:]), state.start)
+        state = state._replace(start=start, budgets=jnp.where(iteration == 0, start, state.budgets))
     measured = measure(state, returns)
     if settings.convergence == "cycle":
         before = measured
@@ -253,6 +255,8 @@ def update(
     # While exploring no stage is counted: the first max-reward stage starts with the update of
     # iteration n_e, whose measurement is still of a policy made before it.
     state = choose(exploring, enter(measured, MAX_REWARD), after)
+    if settings.deadline:
+        state = press(state, iteration / (settings.deadline * config.iterations))
     problem = select(
         state.stage,
         (
@@ -267,6 +271,14 @@ def update(
         ),
     )
     return state._replace(stage_length=state.stage_length + 1), problem
+
+
+def press(state: AdversarialState, share: jax.Array) -> AdversarialState:
+    """d at most on the line from d⁰ to d_des, of which the `share` has passed, until an event steers it."""
+    line = state.start + jnp.clip(share, 0.0, 1.0) * (state.desired - state.start)
+    return state._replace(
+        budgets=jnp.where(state.events > 0, state.budgets, jnp.minimum(state.budgets, line))
+    )
 
 
 def guards(settings: AdversarialConfig, state: AdversarialState) -> jax.Array:

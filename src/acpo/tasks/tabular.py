@@ -110,7 +110,7 @@ class TabularCMDP(DeviceTask):
             # An optimum lies on its limits, so the barrier has to harden; but returns are known to
             # 1 % here, and what noise makes of a harder one, or of a larger penalty, is a switch.
             "interior_point.final_kappa": 0.1,
-            "interior_point.penalty_max": 5.0,
+            "interior_point.penalty_max": 25.0,
             # Nothing here is noisy enough to keep away from.
             "adversarial.margin": 0.0,
             # The Fisher matrix of a table holds visiting frequencies, a hundredth each.
