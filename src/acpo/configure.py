@@ -34,7 +34,7 @@ _POSITIVE = {
 _AT_MOST_ONE = {
     "advantage.discount", "advantage.trace", "advantage.cost_discount", "advantage.cost_trace",
     "ppo.final_learning_rate", "ppo.clip", "interior_point.gain", "trust_region.backtrack", "curriculum.end",
-    "adversarial.deadline",
+    "adversarial.deadline", "adversarial.settle",
 }  # fmt: skip
 _MAY_BE_NEGATIVE = {"network.log_std"}
 
@@ -331,6 +331,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "adversarial.convergence": "queue",
             "adversarial.noise": 0.0,
             "adversarial.deadline": 0.0,
+            "adversarial.settle": 0.0,
             "adversarial.guard_satisfied": False,
             # With one cost the paper's runs did not skip; its section on several costs does.
             "adversarial.skip_satisfied": quadruped,

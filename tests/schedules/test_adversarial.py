@@ -28,6 +28,7 @@ SHORT = replace(
         "adversarial.lowered": 0.5,
         "adversarial.raised": 1.5,
         "adversarial.deadline": 0.0,
+        "adversarial.settle": 0.0,
     },
 )
 # What the paper's text says where it differs from the defaults.
@@ -176,6 +177,15 @@ def test_min_cost_minimises_the_violated_cost_above_the_reward_limit():
 def test_the_reward_slack_of_zero_is_the_papers_limit():
     _, problem = update(ending_max_reward(3.0, 5.0, [23.0]), [3.0, 16.0], config=PAPER)
     np.testing.assert_allclose(problem.reward_limit, 2.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("iteration", "stage"), [(749, MIN_COST), (750, MAX_REWARD)])
+def test_the_last_part_of_training_has_no_min_cost(iteration, stage):
+    # 1000 iterations, a quarter of them to settle. Costs 11, 12, 16 are over 10.
+    config = replace(SHORT, {"adversarial.settle": 0.25, "rollout.batch": 100, "steps": 100_000})
+    state, _ = update(ending_max_reward(3.0, 5.0, [23.0]), [3.0, 16.0], iteration, config)
+    assert int(state.stage) == stage
+    assert int(state.cycles) == (stage == MAX_REWARD)
 
 
 def test_min_cost_is_skipped_when_nothing_is_violated():

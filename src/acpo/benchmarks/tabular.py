@@ -22,6 +22,7 @@ from acpo.config import Config, replace
 from acpo.tasks.tabular import TabularCMDP, random_cmdp
 from acpo.training import TrainState, iterate, start
 
+ITERATIONS = 300
 CONSTRAINED = tuple(name for name, a in algorithms.ALGORITHMS.items() if a.constrained)
 
 
@@ -41,9 +42,11 @@ def instances(count: int, costs: int) -> list[Instance]:
 
 
 def configure(algo: str, task: TabularCMDP, steps: int, seed: int, overrides: dict[str, Any]) -> Config:
-    """The settings of a tabular run: the task's, then the algorithm's, then what was asked for."""
-    base = Config(task="Tabular", algo=algo, steps=steps, seed=seed)
-    return replace(base, {**algorithms.get(algo).defaults, **task.defaults(algo), **overrides})
+    """The settings of a tabular run: the algorithm's, then the task's, then what was asked for; 300
+    iterations where no steps are."""
+    settings = {**algorithms.get(algo).defaults, **task.defaults(algo), **overrides}
+    config = replace(Config(task="Tabular", algo=algo, seed=seed), settings)
+    return replace(config, {"steps": steps or ITERATIONS * config.rollout.batch})
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -73,7 +76,7 @@ def run(
     algos: Sequence[str] = CONSTRAINED,
     costs: Sequence[int] = (1, 2),
     count: int = 20,
-    steps: int = 4_800_000,
+    steps: int = 0,
     seed: int = 0,
     overrides: dict[str, Any] | None = None,
     emit: Callable[[str], None] = print,

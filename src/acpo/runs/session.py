@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -180,7 +181,10 @@ class Session:
         steps = self.trainer.run()
         while not (self.safe.converged and self.config.adversarial.stop_when_converged):
             acted = self.trainer.state
-            metrics = next(steps, None)
+            # A compiled iteration may call back into Python (Warp), where an exception is lost and
+            # leaves torn memory; a simulator on the host may hang, and must be stopped wherever it is.
+            with nullcontext() if self._simulators else self._interruptions.held():
+                metrics = next(steps, None)
             if metrics is None:
                 return
             after = time.perf_counter()

@@ -129,8 +129,11 @@ def stage_variances(state: AdversarialState) -> jax.Array:
     return state.stage_scatter / jnp.maximum(state.stage_length, 1)
 
 
-def end_max_reward(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
-    """g ← mean(D_R); go to min-cost, or skip it when nothing is over its desired budget."""
+def end_max_reward(
+    settings: AdversarialConfig, state: AdversarialState, settling: jax.Array
+) -> AdversarialState:
+    """g ← mean(D_R); go to min-cost, or skip it when nothing is over its desired budget or the
+    training is in its last part."""
     means = state.stage_mean
     variance = stage_variances(state)[0]
     violated = means[1:] > state.desired
@@ -144,7 +147,7 @@ def end_max_reward(settings: AdversarialConfig, state: AdversarialState) -> Adve
     if not settings.skip_satisfied:
         return to_min_cost
     # A min-cost stage with nothing to do is over at once and leaves the budgets alone.
-    return choose(jnp.any(violated), to_min_cost, end_cycle(state))
+    return choose(jnp.any(violated) & ~settling, to_min_cost, end_cycle(state))
 
 
 def end_min_cost(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
@@ -222,9 +225,13 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     return choose(too_high, project, enter(state, MAX_REWARD))
 
 
-def alternate(settings: AdversarialConfig, state: AdversarialState, returns: jax.Array) -> AdversarialState:
+def alternate(
+    settings: AdversarialConfig, state: AdversarialState, returns: jax.Array, settling: jax.Array
+) -> AdversarialState:
     """Leave a stage whose length, or for a projection whose aim, is reached."""
-    after_max = choose(state.stage_length >= settings.max_reward, end_max_reward(settings, state), state)
+    after_max = choose(
+        state.stage_length >= settings.max_reward, end_max_reward(settings, state, settling), state
+    )
     after_min = choose(state.stage_length >= settings.min_cost, end_min_cost(settings, state), state)
     arrived = jnp.all(returns[1:] <= state.budgets) & (state.stage_length > 0)
     left = arrived | (state.stage_length >= settings.projection)
@@ -242,15 +249,17 @@ def update(
         start = jnp.where(iteration == 0, jnp.maximum(state.start, returns[1:]), state.start)
         state = state._replace(start=start, budgets=jnp.where(iteration == 0, start, state.budgets))
     measured = measure(state, returns)
+    settling = iteration >= (1 - settings.settle) * config.iterations
     if settings.convergence == "cycle":
         before = measured
-        alternated = alternate(settings, measured, returns)
+        alternated = alternate(settings, measured, returns, settling)
         ended = alternated.cycles > before.cycles
         event = ended & (alternated.cycles > 1) & cycle_settled(settings, alternated, before)
         after = choose(event, converge(settings, alternated, policy), alternated)
     else:
         event = queue_settled(settings, measured) & (measured.stage != PROJECTION)
-        after = choose(event, converge(settings, measured, policy), alternate(settings, measured, returns))
+        alternated = alternate(settings, measured, returns, settling)
+        after = choose(event, converge(settings, measured, policy), alternated)
     exploring = iteration <= settings.explore
     # While exploring no stage is counted: the first max-reward stage starts with the update of
     # iteration n_e, whose measurement is still of a policy made before it.

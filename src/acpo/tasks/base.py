@@ -17,6 +17,10 @@ import numpy as np
 
 Array = jax.Array | np.ndarray
 
+TRUST_REGION = ("acpo-cpo", "cpo", "crpo", "trpo")
+"""Algorithms that make one step of the policy an iteration and fit their critics apart: tasks have other
+settings for them (`defaults(algo)`)."""
+
 
 @dataclass(frozen=True)
 class Discrete:

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from acpo.errors import UserError
 from acpo.learning.networks import Policy
-from acpo.tasks.base import DeviceTask, Discrete, Reset, TaskSpec, TimeStep
+from acpo.tasks.base import TRUST_REGION, DeviceTask, Discrete, Reset, TaskSpec, TimeStep
 
 
 class TabularState(NamedTuple):
@@ -92,13 +92,15 @@ class TabularCMDP(DeviceTask):
 
     def defaults(self, algo: str) -> dict[str, Any]:
         """Exact representation: linear networks on a one-hot are tables, and nothing is discounted."""
-        batch = 1600 * self.horizon
+        # Trust regions cost a hundred sweeps over the batch, and steps of theirs need fewer samples.
+        envs = 400 if algo in TRUST_REGION else 1600
+        batch = envs * self.horizon
         return {
             "network.hidden": (),
             "network.normalise": False,
             "advantage.discount": 1.0,
             "advantage.cost_discount": 1.0,
-            "rollout.envs": 1600,
+            "rollout.envs": envs,
             "rollout.batch": batch,
             "ppo.minibatch": batch,
             "ppo.learning_rate": 0.1,
@@ -108,9 +110,8 @@ class TabularCMDP(DeviceTask):
             "critic.minibatch": batch,
             "critic.weight_decay": 0.0,
             # An optimum lies on its limits, so the barrier has to harden; but returns are known to
-            # 1 % here, and what noise makes of a harder one, or of a larger penalty, is a switch.
+            # 1 % here, and what noise makes of a harder one is a switch.
             "interior_point.final_kappa": 0.1,
-            "interior_point.penalty_max": 25.0,
             # Nothing here is noisy enough to keep away from.
             "adversarial.margin": 0.0,
             # The Fisher matrix of a table holds visiting frequencies, a hundredth each.

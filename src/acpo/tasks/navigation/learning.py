@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-TRUST_REGION = ("acpo-cpo", "cpo", "crpo", "trpo")
+from acpo.tasks.base import TRUST_REGION
 
 
 def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:

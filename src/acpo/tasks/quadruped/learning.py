@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from acpo.tasks.base import TRUST_REGION
+
 BATCH = 16384
 """Steps in an iteration (paper)."""
-
-TRUST_REGION = ("acpo-cpo", "cpo", "crpo", "trpo")
-"""Algorithms that fit their critics apart, in many small steps: the paper's rate is not for those."""
 
 
 def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
@@ -33,6 +32,6 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
         "adversarial.max_reward": 20,
         "adversarial.min_cost": 10,
     }
-    if algo in TRUST_REGION:
+    if algo in TRUST_REGION:  # many small steps: the paper's rate is not for those
         del settings["critic.learning_rate"]
     return settings
