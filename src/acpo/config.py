@@ -234,9 +234,10 @@ class AdversarialConfig:
     raised: float = 1.25
     """How far convergence events raise d, as a multiple of the desired budget: a cost that stays
     under it for want of use must not leave a budget too loose to bind when it is needed [∞]."""
-    settle: float = 0.25
-    """Last fraction of training without min-cost stages, if `skip_satisfied`: the budgets are found by
-    then, and a policy that is pushed down and up to the end misses them on average [0]."""
+    settle: float = 0.3
+    """Last fraction of training, in which (if `skip_satisfied`) there are no min-cost stages and, with
+    `cycle`, every max-reward stage ends in an event: the trade-off is found by then, and what is left
+    is to bring the mean cost to the desired budget [0]."""
     guard_satisfied: bool = True
     """In min-cost, limit satisfied costs to their desired budget [no]."""
     skip_satisfied: bool = True

@@ -179,13 +179,16 @@ def test_the_reward_slack_of_zero_is_the_papers_limit():
     np.testing.assert_allclose(problem.reward_limit, 2.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("iteration", "stage"), [(749, MIN_COST), (750, MAX_REWARD)])
-def test_the_last_part_of_training_has_no_min_cost(iteration, stage):
+@pytest.mark.parametrize(("iteration", "stage"), [(749, MIN_COST), (750, PROJECTION)])
+def test_the_last_part_of_training_steers_after_every_max_reward(iteration, stage):
     # 1000 iterations, a quarter of them to settle. Costs 11, 12, 16 are over 10.
     config = replace(SHORT, {"adversarial.settle": 0.25, "rollout.batch": 100, "steps": 100_000})
-    state, _ = update(ending_max_reward(3.0, 5.0, [23.0]), [3.0, 16.0], iteration, config)
+    before = ending_max_reward(3.0, 5.0, [23.0], queue=[[0, 0]] + [[2.0, 11.5]] * 3, queue_filled=2)
+    state, _ = update(before, [3.0, 16.0], iteration, config)
     assert int(state.stage) == stage
-    assert int(state.cycles) == (stage == MAX_REWARD)
+    # The cycle is over and steers the budget, the first though it is: 20 + (10 − 13).
+    assert int(state.events) == (stage == PROJECTION)
+    assert one(state.budgets) == (17.0 if stage == PROJECTION else 20.0)
 
 
 def test_min_cost_is_skipped_when_nothing_is_violated():

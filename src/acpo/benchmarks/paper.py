@@ -59,25 +59,28 @@ def train(plan: Plan, out: Path, options: RunOptions) -> list[Path]:
 
 
 def evaluate(paths: Sequence[Path], episodes: int, emit: Callable[[str], None]) -> None:
-    """Measure every run on fresh episodes; a line for each."""
+    """Measure every run on fresh episodes, with the mean action and with sampled ones, as limits were
+    measured in training; a line for each."""
     for path in paths:
         run = api.load(path)
-        result = api.evaluate(run, episodes)
-        emit(
-            json.dumps(
-                {
-                    "task": run.config.task,
-                    "algo": run.config.algo,
-                    "seeds": run.config.seeds,
-                    "steps": run.config.steps,
-                    "episodes_per_seed": episodes,
-                    "reward": result.reward._asdict(),
-                    "costs": {name: cost._asdict() for name, cost in result.costs.items()},
-                    "budgets": list(result.budgets),
-                    "feasible": result.feasible,
-                }
+        for actions in ("sampled", "mean"):
+            result = api.evaluate(run, episodes, deterministic=actions == "mean")
+            emit(
+                json.dumps(
+                    {
+                        "task": run.config.task,
+                        "algo": run.config.algo,
+                        "seeds": run.config.seeds,
+                        "steps": run.config.steps,
+                        "episodes_per_seed": episodes,
+                        "actions": actions,
+                        "reward": result.reward._asdict(),
+                        "costs": {name: cost._asdict() for name, cost in result.costs.items()},
+                        "budgets": list(result.budgets),
+                        "feasible": result.feasible,
+                    }
+                )
             )
-        )
 
 
 def run(
@@ -87,11 +90,19 @@ def run(
     options: RunOptions | None = None,
     emit: Callable[[str], None] = print,
 ) -> None:
-    """Train, evaluate (not where `episodes` is 0) and compare; pictures and table go to `out`/TASK."""
+    """Train, evaluate (not where `episodes` is 0) and compare: evaluation.jsonl, and pictures and a table
+    for each task, go to `out`."""
     paths = train(plan, out, options or RunOptions())
     if not episodes:
         return
-    evaluate(paths, episodes, emit)
+    lines: list[str] = []
+
+    def keep(line: str) -> None:
+        emit(line)
+        lines.append(line)
+
+    evaluate(paths, episodes, keep)
+    (out / "evaluation.jsonl").write_text("\n".join(lines) + "\n")
     for task in plan.tasks:
         runs = [str(path) for path in paths if path.name.startswith(f"{task}-")]
         compare.main([*runs, "--out", str(out / f"comparison-{task}")])

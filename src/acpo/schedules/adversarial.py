@@ -254,7 +254,8 @@ def update(
         before = measured
         alternated = alternate(settings, measured, returns, settling)
         ended = alternated.cycles > before.cycles
-        event = ended & (alternated.cycles > 1) & cycle_settled(settings, alternated, before)
+        converged = (alternated.cycles > 1) & cycle_settled(settings, alternated, before)
+        event = ended & (converged | settling)
         after = choose(event, converge(settings, alternated, policy), alternated)
     else:
         event = queue_settled(settings, measured) & (measured.stage != PROJECTION)
