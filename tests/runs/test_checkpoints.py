@@ -259,7 +259,8 @@ def test_a_full_disk_leaves_the_checkpoints_before_whole(noticed, place, small_d
     assert all(read(path).iteration == int(path.name) for path in found.paths())
     assert not logged
     assert capfd.readouterr() == ("", "")
-    shutil.rmtree(found.paths()[0])
+    for path in found.paths()[:2]:  # one may be a block smaller than the next
+        shutil.rmtree(path)
     found.save(iteration, big, FACTS)
     assert read(found.paths()[-1]).iteration == iteration
     assert not list((disk / "checkpoints").glob(".partial-*"))

@@ -235,25 +235,46 @@ def test_an_interruption_that_somebody_swallows_ends_training_all_the_same(place
 
 
 @pytest.mark.parametrize("call", [1, 3], ids=["first iteration", "third iteration"])
-def test_ctrl_c_in_the_middle_of_an_iteration_costs_that_iteration(call, whole, place, monkeypatch):
+def test_ctrl_c_in_the_middle_of_a_compiled_iteration_waits_for_its_end(call, whole, place, monkeypatch):
     from acpo import training  # noqa: PLC0415
 
     inner, calls = training._iterate_seeds, []
 
     def iterate(*arguments):
         calls.append(1)
-        result = inner(*arguments)
         if len(calls) == call:
+            # Warp calls back into Python from the graph; an exception in there would be lost.
             interrupt()
-        return result
+        return inner(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(training, "_iterate_seeds", iterate)
         with pytest.raises(KeyboardInterrupt):
             train(place / "run")
-    assert last(place / "run").iteration == call - 1
+    assert last(place / "run").iteration == call
     resume(place / "run")
     assert_same_run(whole, place / "run")
+
+
+class Interrupted(HostWalk):
+    """Ctrl-C while a simulator steps, in the step `at`; eight make an iteration."""
+
+    at = 0
+
+    def step(self, actions):
+        self.turns = getattr(self, "turns", 0) + 1
+        if self.turns == self.at:
+            interrupt()
+        return super().step(actions)
+
+
+@pytest.mark.parametrize(("at", "left"), [(4, 0), (20, 2)])
+def test_ctrl_c_in_a_simulator_costs_the_iteration(at, left, place):
+    task = Interrupted()
+    task.at = at
+    with pytest.raises(KeyboardInterrupt):
+        train(place / "run", task)
+    assert last(place / "run").iteration == left
 
 
 # What else may go wrong.

@@ -97,8 +97,11 @@ RUN = replace(
         "adversarial.max_reward": 4,
         "adversarial.min_cost": 3,
         "adversarial.skip_satisfied": False,
-        # No convergence event: the cycles follow one another to the end.
+        # No convergence event, nothing else that moves d: the cycles follow one another to the end.
         "adversarial.tolerance": 0.0,
+        "adversarial.noise": 0.0,
+        "adversarial.deadline": 0.0,
+        "adversarial.settle": 0.0,
     },
 )
 
