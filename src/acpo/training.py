@@ -215,8 +215,8 @@ def _find_non_finite(rollout: Rollout, gradient_finite: jax.Array) -> Metrics:
     }
 
 
-def iterate(config: Config, task: DeviceTask, state: TrainState) -> tuple[TrainState, Metrics]:
-    """One iteration on a device task: pure, jitted and vmapped as it is."""
+def gather(config: Config, task: DeviceTask, state: TrainState) -> tuple[TrainState, Rollout, jax.Array]:
+    """A rollout on a device task, the state after it, and the key to learn with."""
     key, rollout_key, learn_key = jax.random.split(state.key, 3)
     task_state, observation, rollout = collect(
         task,
@@ -227,8 +227,13 @@ def iterate(config: Config, task: DeviceTask, state: TrainState) -> tuple[TrainS
         rollout_key,
         config.rollout.batch // config.rollout.envs,
     )
-    new, metrics = learn(config, task.spec(), state, rollout, learn_key)
-    return new._replace(task=task_state, observation=observation, key=key), metrics
+    return state._replace(task=task_state, observation=observation, key=key), rollout, learn_key
+
+
+def iterate(config: Config, task: DeviceTask, state: TrainState) -> tuple[TrainState, Metrics]:
+    """One iteration on a device task: pure, jitted and vmapped as it is."""
+    state, rollout, key = gather(config, task, state)
+    return learn(config, task.spec(), state, rollout, key)
 
 
 def start(config: Config, task: DeviceTask, desired: jax.Array, key: jax.Array) -> TrainState:

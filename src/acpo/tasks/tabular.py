@@ -93,7 +93,7 @@ class TabularCMDP(DeviceTask):
     def defaults(self, algo: str) -> dict[str, Any]:
         """Exact representation: linear networks on a one-hot are tables, and nothing is discounted."""
         # Trust regions cost a hundred sweeps over the batch, and steps of theirs need fewer samples.
-        envs = 400 if algo in TRUST_REGION else 1600
+        envs = 400 if algo in TRUST_REGION else 1000
         batch = envs * self.horizon
         return {
             "network.hidden": (),
