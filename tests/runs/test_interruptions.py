@@ -39,7 +39,8 @@ def test_signals_end_the_command_line_with_130_and_how_to_go_on(kind, times, beg
     assert said.strip() == f"acpo: interrupted; go on with: acpo train --resume {path}"
     done = last(path).iteration
     assert len(rows(path)) in (done, done + 1)
-    assert done >= 5 if begun else done < 5
+    # The fifth row may have been written, and the signal come before the iteration counted as done.
+    assert done >= 4 if begun else done < 5
 
 
 def test_the_first_signal_interrupts_and_later_ones_do_not():

@@ -17,7 +17,7 @@ COMMANDS = {
     "export": "write a trained policy as ONNX",
     "list": "tasks, algorithms and backends on this machine",
     "bench": "the project's measurements",
-    "demo": "two minutes of ACPO on PointCircle1",
+    "demo": "a minute of ACPO on PointCircle1",
 }
 
 FAILED, INTERRUPTED = 2, 130

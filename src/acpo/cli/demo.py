@@ -23,7 +23,7 @@ SETTINGS = {"adversarial.explore": 5}
 
 @dataclass(frozen=True)
 class Options:
-    """A run of about two minutes on two cores."""
+    """A run of about a minute on two cores."""
 
     steps: int = 1_200_000
     """Environment steps."""

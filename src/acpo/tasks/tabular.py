@@ -123,7 +123,7 @@ class TabularCMDP(DeviceTask):
             "curriculum.end": 0.35,
             # The Fisher matrix of a table holds visiting frequencies, a hundredth each.
             "trust_region.damping": 1e-3,
-            "trust_region.entropy": 0.1,
+            "trust_region.entropy": 0.3 if algo == "acpo-cpo" else 0.1,
             # A multiplier that only integrates swings about its value, and training ends in mid-swing.
             "lagrangian.learning_rate": 0.05,
             "lagrangian.proportional": 20.0,
