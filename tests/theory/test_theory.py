@@ -102,6 +102,8 @@ RUN = replace(
         "adversarial.noise": 0.0,
         "adversarial.deadline": 0.0,
         "adversarial.settle": 0.0,
+        # Policies move to the end.
+        "ppo.final_learning_rate": 0.5,
     },
 )
 
@@ -126,7 +128,7 @@ def test_the_bounds_hold_at_every_switch_of_a_real_run():
     for row in rows:
         # n_1 = 4 and n_2 = 3, whatever was taken from the configuration.
         assert row.updates == (4, 3)
-        assert row.delta > 1e-5
+        assert row.delta > 1e-4
         # The sum of the proofs is at least as sharp as the theorem, the proposition less.
         assert abs(row.bound_lemma) <= abs(row.bound) + 1e-12
         assert abs(row.bound) < abs(row.bound_interior)
