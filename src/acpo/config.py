@@ -73,6 +73,10 @@ class CriticConfig:
     """Samples per critic step where critics are fitted apart from the policy."""
     weight_decay: float = 0.001
     """Coefficient of the squared weights in the critic loss."""
+    error_unit: Literal["variance", "absolute"] = "variance"
+    """What the squared errors in that loss are measured in: the variance of the signal's targets, so
+    that weight decay means the same for a signal of any size, or as they are, where it keeps the
+    critic of a small cost at zero [absolute]."""
 
 
 @dataclass(frozen=True)

@@ -290,6 +290,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
         "advantage.trace": 0.95,
         "advantage.cost_trace": 0.95,
         "advantage.surrogate_scale": "one",
+        "critic.error_unit": "absolute",
     }
     rate = 3e-3 if quadruped else 3e-4
     columns: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from bandit import CONFIG, QUICK, networks
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import minimize
 
-from acpo.config import NetworkConfig, replace
+from acpo.config import Config, NetworkConfig, replace
 from acpo.learning.batch import Batch
 from acpo.learning.networks import Policy
 from acpo.problem import max_reward
@@ -227,8 +227,12 @@ def test_the_critic_loss_is_the_mean_square_plus_decay():
     critics = jax.tree.map(lambda leaf: jnp.full_like(leaf, 2.0), critics)
     # Two linear critics of one weight and one bias: values 2·1 + 2 = 4 for an observation of 1.
     # Errors (4, 4 − 2) and (4 − 4, 4 − 1): means (16 + 0)/2 + (4 + 9)/2 = 14.5; Σθ² = 4·4 = 16.
-    targets = jnp.array([[0.0, 2.0], [4.0, 1.0]])
-    np.testing.assert_allclose(ppo.critic_loss(critics, jnp.ones((2, 1)), targets, 0.01), 14.66, rtol=1e-6)
+    targets, ones = jnp.array([[0.0, 2.0], [4.0, 1.0]]), jnp.ones((2, 1))
+    absolute = ppo.critic_unit(replace(Config(), {"critic.error_unit": "absolute"}), targets)
+    np.testing.assert_allclose(ppo.critic_loss(critics, ones, targets, absolute, 0.01), 14.66, rtol=1e-6)
+    # In units of the targets' variances, 4 and 1/4: 8/4 + 6.5·4 = 28.
+    variance = ppo.critic_unit(Config(), targets)
+    np.testing.assert_allclose(ppo.critic_loss(critics, ones, targets, variance, 0.01), 28.16, rtol=1e-6)
 
 
 def test_gradients_are_scaled_down_to_their_bound():

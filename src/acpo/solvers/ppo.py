@@ -59,11 +59,20 @@ def init(policy: Policy, critics: Critics) -> PPOState:
     return PPOState(ADAM.init(policy), ADAM.init(critics))
 
 
-def critic_loss(critics: Critics, observations: jax.Array, targets: jax.Array, decay: float) -> jax.Array:
-    """Σ over the 1 + K critics of mean squared error + decay · Σθ²."""
+def critic_unit(config: Config, targets: jax.Array) -> jax.Array:
+    """[1 + K] in which the squared errors of `targets` [N, 1 + K] are weighed against weight decay."""
+    if config.critic.error_unit == "absolute":
+        return jnp.ones(targets.shape[1])
+    return jnp.var(targets, axis=0) + 1e-8
+
+
+def critic_loss(
+    critics: Critics, observations: jax.Array, targets: jax.Array, unit: jax.Array, decay: float
+) -> jax.Array:
+    """Σ over the 1 + K critics of mean squared error / unit + decay · Σθ²."""
     errors = critics(observations) - targets
     weights = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(critics))
-    return jnp.sum(jnp.mean(errors**2, axis=0)) + decay * weights
+    return jnp.sum(jnp.mean(errors**2, axis=0) / unit) + decay * weights
 
 
 def clip_norm(gradient: Policy | Critics, limit: float) -> Policy | Critics:
@@ -72,11 +81,16 @@ def clip_norm(gradient: Policy | Critics, limit: float) -> Policy | Critics:
 
 
 def critic_step(
-    critics: Critics, moments: optax.OptState, observations: jax.Array, targets: jax.Array, config: Config
+    critics: Critics,
+    moments: optax.OptState,
+    observations: jax.Array,
+    targets: jax.Array,
+    unit: jax.Array,
+    config: Config,
 ) -> tuple[Critics, optax.OptState, jax.Array, jax.Array]:
     """One Adam step of every critic; also the loss and whether the gradient was finite."""
     loss, gradient = jax.value_and_grad(critic_loss)(
-        critics, observations, targets, config.critic.weight_decay
+        critics, observations, targets, unit, config.critic.weight_decay
     )
     finite = jnp.isfinite(optax.tree.norm(gradient))
     gradient = jax.vmap(lambda network: clip_norm(network, config.ppo.max_grad_norm))(gradient)
@@ -173,6 +187,7 @@ def optimise(
     evaluation that measures KL gives them too.
     """
     settings = config.ppo
+    unit = critic_unit(config, batch.targets)
     learning_rate = settings.learning_rate * (1 - (1 - settings.final_learning_rate) * progress)
 
     def gradient_step(
@@ -184,7 +199,7 @@ def optimise(
         step, policy_moments = ADAM.update(clip_norm(gradient, settings.max_grad_norm), moments[0])
         policy = jax.tree.map(lambda leaf, s: leaf - learning_rate * s, policy, step)
         critics, critic_moments, value_loss, critic_finite = critic_step(
-            critics, moments[1], sample.observations, sample.targets, config
+            critics, moments[1], sample.observations, sample.targets, unit, config
         )
         losses = jnp.stack([loss, value_loss])
         return (policy, critics, PPOState(policy_moments, critic_moments)), (losses, finite & critic_finite)
@@ -247,11 +262,12 @@ def fit_critics(
     config: Config, critics: Critics, moments: optax.OptState, batch: Batch, key: jax.Array
 ) -> tuple[Critics, optax.OptState, jax.Array, jax.Array]:
     """Critics alone, for solvers that do not train the policy by minibatches."""
+    unit = critic_unit(config, batch.targets)
 
     def step(
         carry: tuple[Critics, optax.OptState], sample: tuple[jax.Array, jax.Array]
     ) -> tuple[tuple[Critics, optax.OptState], tuple[jax.Array, jax.Array]]:
-        critics, moments, loss, finite = critic_step(*carry, *sample, config)
+        critics, moments, loss, finite = critic_step(*carry, *sample, unit, config)
         return (critics, moments), (loss, finite)
 
     def one_pass(
