@@ -95,6 +95,8 @@ class PPOConfig:
     """Clip ratio of the importance weight."""
     kl: float = 0.02
     """Passes stop once the exact KL(old ‖ new) over the batch exceeds this."""
+    overshoot: float = 2.0
+    """An update that came to more than so many times `kl` is shortened to that; 0 for never [0]."""
     max_grad_norm: float = 40.0
     """Gradients of each network are scaled down to this norm."""
     entropy: float = 0.0
@@ -145,6 +147,11 @@ class InteriorPointConfig:
     """κ of a limit on the reward, in deviations of one measured return (unless κ is absolute): a
     policy enters min-cost right at its limit, and a barrier softer than that would push the
     reward up instead of the cost down."""
+    objective_unit: Literal["deviation", "signal"] = "deviation"
+    """What the objective beside the barriers is measured in: the deviation of its advantages, so that
+    multipliers mean the same in every stage, or its signals' own units, in which the reward is
+    standardised and costs are not: where those are small, a min-cost stage then sees little but the
+    limit on the reward [signal]."""
     penalty_max: float = 25.0
     """Largest multiplier of a limit; also the one used when the limit is broken [1 for Go1]."""
 

@@ -301,6 +301,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "ppo.minibatch": 64,
             "ppo.clip": 0.2,
             "ppo.kl": 0.02,
+            "ppo.overshoot": 0.0,
         },
         "trust_region": {
             "critic.learning_rate": 1e-3,
@@ -318,6 +319,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "interior_point.kappa": 0.01,
             "interior_point.final_kappa": 1.0,
             "interior_point.kappa_unit": "absolute",
+            "interior_point.objective_unit": "signal",
             "interior_point.penalty_max": 1.0 if quadruped else 25.0,
         },
         "lagrangian": {

@@ -7,7 +7,7 @@ import pytest
 from bandit import CONFIG, batch, networks, solve
 
 from acpo.config import replace
-from acpo.problem import max_reward, min_cost
+from acpo.problem import max_reward, min_cost, projection
 from acpo.solvers import interior_point, ppo
 from acpo.solvers.interior_point import barrier_value, multiplier
 
@@ -133,6 +133,17 @@ def test_the_direction_is_the_sum_over_one_plus_the_multipliers():
     )
     np.testing.assert_allclose(weights.signals, [0.2, -0.6, -0.2], rtol=1e-6)
     np.testing.assert_allclose(weights.anchor, 0.2, rtol=1e-6)
+
+
+def test_an_objective_has_unit_deviation_in_every_stage():
+    # The reward's advantages (2, −2, 1, −1) have a deviation of √2.5; as a solver gets them, 1.
+    data = batch([[2.0, -2.0, 1.0, -1.0], [0.2, -0.2, -0.1, 0.1]], returns=[10.0, 26.0])
+    least = min_cost(jnp.array([True]), jnp.array(9.0), jnp.array([jnp.inf]), jnp.array(0.5))
+    np.testing.assert_allclose(interior_point.aim(CONFIG, PROBLEM, data), [2.5**-0.5, 0], rtol=1e-5)
+    np.testing.assert_allclose(interior_point.aim(CONFIG, least, data), [0, -10 * 2.5**-0.5], rtol=1e-5)
+    np.testing.assert_array_equal(interior_point.aim(CONFIG, projection(jnp.array([30.0])), data), [0, 0])
+    signal = replace(CONFIG, {"interior_point.objective_unit": "signal"})
+    np.testing.assert_array_equal(interior_point.aim(signal, least, data), [0, -1])
 
 
 def nothing_known() -> interior_point.Trust:

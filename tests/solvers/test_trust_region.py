@@ -53,6 +53,50 @@ def test_the_fisher_product_is_the_hessian_of_the_kl(kind):
     assert np.abs(expected - DAMPING * np.eye(size)).max() > 0.1
 
 
+def test_the_compiled_fisher_product_is_right_at_full_size():
+    # jaxlib 0.10.2 compiles p·(t − Σ p·t) of several vectors t over one batch into something else
+    # (jax issue 39103), only where there are many samples: every trust-region step on a table was wrong.
+    policy, _ = networks(0, actions=3, observation=80)
+    policy = jax.tree.map(lambda leaf: jax.random.normal(jax.random.PRNGKey(1), leaf.shape), policy)
+    states = np.random.default_rng(0).integers(0, 80, 4000)
+    observations = jax.nn.one_hot(states, 80)
+    flat = natural_gradient.flatten(policy)
+    vectors = np.random.default_rng(1).normal(size=(4, 243))
+    products = jax.jit(
+        lambda vector, seen, many: jax.vmap(
+            natural_gradient.fisher_product(flat._replace(vector=vector), seen, DAMPING)
+        )(many)
+    )(flat.vector, observations, jnp.asarray(vectors, jnp.float32))
+    # H = Σ over states of their share · (diag p − p pᵀ) on (weights of the state) + (biases).
+    p = np.asarray(jax.nn.softmax(policy.distribution(jnp.eye(80)).logits), np.float64)
+    share = np.bincount(states, minlength=80) / len(states)
+    moved = vectors[:, :240].reshape(4, 80, 3) + vectors[:, None, 240:]
+    curved = share[:, None] * p * (moved - np.sum(p * moved, axis=-1, keepdims=True))
+    expected = np.concatenate([curved.reshape(4, 240), curved.sum(axis=1)], axis=1) + DAMPING * vectors
+    np.testing.assert_allclose(products, expected, atol=1e-6)
+
+
+def test_what_overlaps_say_of_a_step_is_true_of_it_however_few_the_iterations():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(12, 12))
+    matrix = factor @ factor.T / 12 + 0.1 * np.eye(12)
+    gradients = rng.normal(size=(3, 12))
+    gradients[2] = gradients[1] + 0.02 * rng.normal(size=12)  # nearly parallel
+    weights = np.array([1.0, 30.0, -29.0])
+    single = jnp.asarray(matrix, jnp.float32)
+    for iterations, exact in ((3, False), (25, True)):
+        span = natural_gradient.span(lambda x: single @ x, jnp.asarray(gradients, jnp.float32), iterations)
+        overlaps = np.asarray(span.overlaps, np.float64)
+        step = np.asarray(span.step(jnp.asarray(weights, jnp.float32)), np.float64)
+        np.testing.assert_allclose(gradients @ step, overlaps @ weights, rtol=2e-3)
+        np.testing.assert_allclose(step @ matrix @ step, weights @ overlaps @ weights, rtol=2e-3)
+        inverse = gradients @ np.linalg.solve(matrix, gradients.T)
+        assert np.allclose(overlaps, inverse, rtol=1e-3) == exact
+    # A gradient of zero takes no part.
+    span = natural_gradient.span(lambda x: single @ x, jnp.zeros((2, 12)), 5)
+    np.testing.assert_array_equal(span.step(jnp.ones(2)), np.zeros(12))
+
+
 def test_conjugate_gradient_solves_like_a_dense_solver():
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(12, 12))
@@ -176,6 +220,24 @@ def test_a_hopeless_violation_is_recovered_from():
     assert 0.3e-4 < float(metrics["kl"]) <= 1e-4
 
 
+def test_a_recovery_keeps_searching():
+    # The same with an entropy bonus, from a policy that prefers one action: the cost still falls, over
+    # the whole trust region, and the entropy falls by less.
+    found = []
+    for bonus in (0.0, 0.3):
+        policy, batch = two_states([0.0, 5.0, 5.0])
+        policy = jax.tree.map(lambda leaf: leaf.at[..., 0].add(0.5), policy)
+        old = policy.distribution(batch.observations)
+        batch = batch._replace(old=old, log_probs=old.log_prob(batch.actions))
+        config = replace(SMALL, {"trust_region.entropy": bonus})
+        new, metrics = _step(config, policy, max_reward(jnp.array([2.0, 9.0])), batch, jnp.zeros(()))
+        assert not bool(metrics["feasible"])
+        assert float(metrics["surrogates"][1]) < -0.01
+        assert 0.3e-4 < float(metrics["kl"]) <= 1e-4
+        found.append(float(jnp.mean(new.distribution(batch.observations).entropy() - old.entropy())))
+    assert found[1] > found[0] + 1e-4
+
+
 def test_steps_stay_inside_the_trust_region():
     for radius in (1e-3, 0.3):
         config = replace(SMALL, {"trust_region.kl": radius, "trust_region.damping": 1e-4})
@@ -220,6 +282,27 @@ def test_the_clipped_surrogate_by_hand():
     # min(1.5, 1.2), min(0.5, 0.8), min(−1.5, −1.2), min(−0.5, −0.8) = 1.2, 0.5, −1.5, −0.8: mean −0.15
     ratio, advantage = jnp.array([1.5, 0.5, 1.5, 0.5]), jnp.array([1.0, 1, -1, -1])
     np.testing.assert_allclose(ppo.clipped_surrogate(ratio, advantage, 0.2), -0.15, rtol=1e-5)
+
+
+def test_an_update_that_overshoots_is_shortened():
+    policy, batch = two_states([0.0, 5.0, 5.0])
+    far = jax.tree.map(lambda leaf: leaf.at[..., 0].add(2.0), policy)
+    kl, surrogates = ppo.compare(far, batch)
+    config = replace(CONFIG, {"ppo.kl": 0.01, "ppo.overshoot": 2.0})
+    new, seen, predicted = ppo.shorten(policy, far, kl, surrogates, batch, config)
+    assert float(kl) > 0.5
+    # Not far below the bound of 2·0.01, in the same direction, with its own KL and surrogates.
+    assert 0.01 < float(seen) <= 0.02
+    moved = np.asarray(ravel_pytree(new)[0])
+    np.testing.assert_allclose(moved / moved.max(), np.asarray(ravel_pytree(far)[0]) / 2, atol=1e-6)
+    np.testing.assert_allclose(ppo.compare(new, batch)[0], seen, rtol=1e-5)
+    np.testing.assert_allclose(ppo.compare(new, batch)[1], predicted, rtol=1e-4)
+    # Within the bound, or with no bound, it stays as it is.
+    loose = replace(config, {"ppo.kl": 1.0})
+    for same in (loose, replace(config, {"ppo.overshoot": 0.0})):
+        kept, seen, _ = ppo.shorten(policy, far, kl, surrogates, batch, same)
+        np.testing.assert_array_equal(ravel_pytree(kept)[0], ravel_pytree(far)[0])
+        assert float(seen) == float(kl)
 
 
 def test_the_critic_loss_is_the_mean_square_plus_decay():

@@ -93,6 +93,16 @@ def softness(config: Config, problem: Problem, progress: jax.Array) -> jax.Array
     return jnp.maximum(kappa, 1e-8)
 
 
+def aim(config: Config, problem: Problem, batch: Batch) -> jax.Array:
+    """[1 + K] weights of the objective's advantages, in its unit."""
+    objective = problem.objective()
+    if config.interior_point.objective_unit == "signal":
+        return objective
+    size = jnp.std(batch.advantages @ objective)
+    # A projection has no such objective.
+    return objective / jnp.where(size > 0, size, 1.0)
+
+
 def init(config: Config, policy: Policy, critics: Critics) -> InteriorPointState:
     nothing = jnp.zeros(critics.networks.biases[0].shape[0])
     return InteriorPointState(
@@ -125,8 +135,10 @@ def update(
         slack = problem.slack(trust.estimate + share * surrogates)
         return jnp.where(limited, multiplier(slack, kappa, settings.penalty_max), 0.0)
 
+    objective = aim(config, problem, batch)
+
     def weigh(surrogates: jax.Array) -> ppo.Weights:
-        return ppo.weights(problem.objective(), problem.anchor_weight, multipliers(surrogates), signs)
+        return ppo.weights(objective, problem.anchor_weight, multipliers(surrogates), signs)
 
     def barrier(surrogates: jax.Array) -> jax.Array:
         """Σ φ on one minibatch. Divided by the units of its signal, so that its slope weighs the
@@ -136,7 +148,7 @@ def update(
         return jnp.sum(jnp.where(limited, values / batch.unit, 0.0))
 
     if settings.reading == "minibatch":
-        plain = ppo.weights(problem.objective(), problem.anchor_weight, jnp.zeros_like(kappa), signs)
+        plain = ppo.weights(objective, problem.anchor_weight, jnp.zeros_like(kappa), signs)
         result = ppo.optimise(
             config, state.ppo, policy, critics, batch, key, progress, lambda _: plain, barrier
         )

@@ -16,6 +16,9 @@ from acpo.learning.batch import Batch
 from acpo.learning.distributions import Distribution, Gaussian
 from acpo.learning.networks import Policy
 
+RIDGE = 1e-6
+"""Added to a unit diagonal, so that two parallel gradients still have a solution."""
+
 Product = Callable[[jax.Array], jax.Array]
 
 
@@ -88,6 +91,41 @@ def conjugate_gradient(product: Product, target: jax.Array, iterations: int) -> 
 
     start = Carry(jnp.zeros_like(target), target, target, target @ target)
     return jax.lax.fori_loop(0, iterations, step, start).x
+
+
+class Span(NamedTuple):
+    """Steps made of natural gradients: for weights u [M] of M gradients V, K Vᵀu with K ≈ H⁻¹.
+
+    K is the inverse of H inside the span of what conjugate gradient found, which need not have come to
+    its end: overlaps V K Vᵀ and steps belong exactly together, so that what is computed of a step from
+    the overlaps is true of it, however nearly two gradients cancel each other.
+    """
+
+    overlaps: jax.Array
+    """[M, M]"""
+    basis: jax.Array
+    """[M, P]"""
+    mixing: jax.Array
+    """[M, M] from weights of the gradients to weights of the basis"""
+
+    def step(self, weights: jax.Array) -> jax.Array:
+        """[P]"""
+        return (self.mixing @ weights) @ self.basis
+
+
+def span(product: Product, gradients: jax.Array, iterations: int) -> Span:
+    """The natural gradients of `gradients` [M, P]."""
+    basis = jax.vmap(lambda v: conjugate_gradient(product, v, iterations))(gradients)
+    curved = jax.vmap(product)(basis)
+    square = jnp.sum(basis * curved, axis=-1)
+    size = jnp.sqrt(jnp.where(square > 0, square, 1.0))[:, None]
+    basis, curved = basis / size, curved / size
+    metric = basis @ curved.T
+    metric = 0.5 * (metric + metric.T) + jnp.diag(jnp.where(square > 0, RIDGE, 1.0))
+    across = basis @ gradients.T
+    mixing = jnp.linalg.solve(metric, across)
+    overlaps = across.T @ mixing
+    return Span(0.5 * (overlaps + overlaps.T), basis, mixing)
 
 
 class Candidate(NamedTuple):

@@ -153,6 +153,35 @@ def minibatches(key: jax.Array, batch: Batch, size: int) -> Batch:
     return Batch(**cut)
 
 
+def compare(policy: Policy, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    """[] KL from the policy that acted and [1 + K] surrogates, over the whole batch."""
+    distribution = policy.distribution(batch.observations)
+    ratio = jnp.exp(distribution.log_prob(batch.actions) - batch.log_probs)
+    return jnp.mean(batch.old.kl(distribution)), batch.surrogates(ratio)  # type: ignore[arg-type]
+
+
+def shorten(
+    old: Policy, new: Policy, kl: jax.Array, surrogates: jax.Array, batch: Batch, config: Config
+) -> tuple[Policy, jax.Array, jax.Array]:
+    """The update old → new cut to `ppo.overshoot` times the KL bound, with its KL and surrogates.
+
+    KL is looked at once a pass, and Adam knows the size of gradients from earlier updates: where a
+    stage or a multiplier makes them ten times larger, a pass goes ten times too far.
+    """
+    bound = config.ppo.overshoot * config.ppo.kl
+    if not bound:
+        return new, kl, surrogates
+
+    def back(carry: tuple[Policy, jax.Array, jax.Array]) -> tuple[Policy, jax.Array, jax.Array]:
+        policy, kl, _ = carry
+        # KL grows with the square of a short step; a long one needs several goes.
+        share = 0.95 * jnp.sqrt(bound / kl)
+        policy = jax.tree.map(lambda start, end: start + share * (end - start), old, policy)
+        return policy, *compare(policy, batch)
+
+    return jax.lax.while_loop(lambda carry: carry[1] > bound, back, (new, kl, surrogates))
+
+
 class _Pass(NamedTuple):
     """What goes from one pass to the next."""
 
@@ -213,17 +242,16 @@ def optimise(
             (carry.policy, carry.critics, carry.moments),
             minibatches(shuffle_key, batch, settings.minibatch),
         )
-        distribution = policy.distribution(batch.observations)
-        ratio = jnp.exp(distribution.log_prob(batch.actions) - batch.log_probs)
+        kl, surrogates = compare(policy, batch)
         return _Pass(
             done=carry.done + 1,
             key=key,
             policy=policy,
             critics=critics,
             moments=moments,
-            surrogates=batch.surrogates(ratio),
+            surrogates=surrogates,
             weights=weights,
-            kl=jnp.mean(batch.old.kl(distribution)),  # type: ignore[arg-type]
+            kl=kl,
             losses=losses.mean(axis=0),
             finite=carry.finite & jnp.all(finite),
         )
@@ -246,16 +274,17 @@ def optimise(
             finite=jnp.ones((), bool),
         ),
     )
+    new, kl, surrogates = shorten(policy, last.policy, last.kl, last.surrogates, batch, config)
     metrics = {
         "passes": last.done,
-        "kl": last.kl,
+        "kl": kl,
         "policy_loss": last.losses[0],
         "critic_loss": last.losses[1],
         "learning_rate": learning_rate,
-        "surrogates": last.surrogates,
+        "surrogates": surrogates,
         "gradient_finite": last.finite,
     }
-    return last.policy, last.critics, last.moments, last.weights, metrics
+    return new, last.critics, last.moments, last.weights, metrics
 
 
 def fit_critics(

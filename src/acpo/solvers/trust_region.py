@@ -5,6 +5,7 @@ Any number of limits, the reward's included. Without limits the step is TRPO's.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -17,6 +18,8 @@ from acpo.learning.networks import Critics, Policy
 from acpo.problem import Problem, direction
 from acpo.solvers import dual, natural_gradient, ppo
 from acpo.solvers.base import Metrics, Solver, Update
+
+SMALL = 1e-20
 
 
 class TrustRegionState(NamedTuple):
@@ -47,38 +50,44 @@ def policy_step(
     rows = jax.jacrev(surrogates)(flat.vector)
     """[1 + K, P] gradient of each return"""
 
-    def beside(vector: jax.Array) -> jax.Array:
-        """What the objective holds besides surrogates: nearness to the anchor, entropy."""
-        seen = natural_gradient.look(flat.policy(vector), batch)
-        return bonus * seen.entropy - problem.anchor_weight * seen.anchor_kl
+    def entropy(vector: jax.Array) -> jax.Array:
+        return bonus * natural_gradient.look(flat.policy(vector), batch).entropy
 
-    extra = batch.anchor is not None or settings.entropy > 0
-    pull = jax.grad(beside)(flat.vector)[None] if extra else jnp.zeros((0, rows.shape[1]))
-    """[0 or 1, P] gradient of that"""
-    gradients = jnp.concatenate([rows, pull])
-    solved = jax.vmap(lambda v: natural_gradient.conjugate_gradient(product, v, settings.cg_iterations))(
-        gradients
-    )
+    def nearness(vector: jax.Array) -> jax.Array:
+        return -problem.anchor_weight * natural_gradient.look(flat.policy(vector), batch).anchor_kl
+
+    # What the objective holds besides surrogates.
+    beside = [entropy] * (settings.entropy > 0) + [nearness] * (batch.anchor is not None)
+    pull = jnp.stack([jax.grad(part)(flat.vector) for part in beside]) if beside else rows[:0]
+    """[0 to 2, P] gradients of that"""
+    span = natural_gradient.span(product, jnp.concatenate([rows, pull]), settings.cg_iterations)
     # Per-step units, in which the reward is standardised: the objective's size does not depend on
-    # the units of the reward. Goal and limits are linear in the gradients, so their H⁻¹ is too.
+    # the units of the reward. Goal and limits are linear in the gradients.
     objective = problem.objective()
-    goal_weights = jnp.concatenate([objective / batch.unit, jnp.ones(len(pull))])
-    goal, goal_step = goal_weights @ gradients, goal_weights @ solved
-    limit_signs = jnp.where(limited, -signs, 0.0)[:, None]
-    limits, limit_steps = limit_signs * rows, limit_signs * solved[: len(rows)]
-    overlap = limits @ limit_steps.T
+    goal = jnp.concatenate([objective / batch.unit, jnp.ones(len(pull))])
+    limits = jnp.eye(len(rows), len(goal)) * jnp.where(limited, -signs, 0.0)[:, None]
     solution = dual.solve(
-        q=jnp.maximum(goal @ goal_step, 0.0),
-        r=limits @ goal_step,
-        s=0.5 * (overlap + overlap.T),
+        q=jnp.maximum(goal @ span.overlaps @ goal, 0.0),
+        r=limits @ span.overlaps @ goal,
+        s=limits @ span.overlaps @ limits.T,
         c=violations,
         radius=settings.kl,
         curvature=problem.anchor_weight,
     )
-    towards = jnp.where(solution.feasible, goal_step, 0.0) - solution.multipliers @ limit_steps
-    step = towards / solution.scale
+    towards = (jnp.where(solution.feasible, goal, 0.0) - solution.multipliers @ limits) / solution.scale
+    if settings.entropy:
+        # A recovery has no goal, but it searches, too: it gets the size of the reward's gradient,
+        # beside which the bonus stands everywhere else.
+        size = jnp.sqrt(jnp.maximum(span.overlaps[0, 0], 0.0)) / batch.unit[0]
+        edge = math.sqrt(2 * settings.kl)
+        searching = (towards * size / edge).at[len(rows)].add(1.0)
+        length = jnp.sqrt(jnp.maximum(searching @ span.overlaps @ searching, 0.0))
+        towards = jnp.where(solution.feasible, towards, searching * edge / (length + SMALL))
+    step = span.step(towards)
+    # A hundredth of what a step can change: two limits that pull against each other leave no more.
+    allowance = 0.01 * jnp.sqrt(2 * settings.kl * jnp.maximum(jnp.diagonal(span.overlaps)[: len(rows)], 0.0))
     within = jnp.all(violations <= 0)
-    beside_now = beside(flat.vector)
+    beside_now = sum((part(flat.vector) for part in beside), jnp.zeros(()))
 
     def accept(candidate: natural_gradient.Candidate) -> jax.Array:
         """No less of the objective (unless a limit is broken and must be mended first), no limit
@@ -86,7 +95,7 @@ def policy_step(
         others = bonus * candidate.entropy - problem.anchor_weight * candidate.anchor_kl
         gain = (objective / batch.unit) @ candidate.surrogates + others - beside_now
         change = -signs * candidate.surrogates
-        kept = jnp.all(~limited | (change <= jnp.maximum(-violations, 0.0)))
+        kept = jnp.all(~limited | (change <= jnp.maximum(-violations, 0.0) + allowance))
         finite = jnp.all(jnp.isfinite(candidate.surrogates)) & jnp.isfinite(candidate.kl)
         return finite & ((gain >= 0) | ~within) & kept & (candidate.kl <= settings.kl)
 
