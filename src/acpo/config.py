@@ -208,7 +208,7 @@ class AdversarialConfig:
     max_reward: int = 10
     """n_1: iterations of a max-reward stage [10; 20 for Go1]."""
     min_cost: int = 5
-    """n_2: iterations of a min-cost stage [5; 10 for Go1]."""
+    """n_2: most iterations of a min-cost stage [5; 10 for Go1]."""
     projection: int = 10
     """n_3: most iterations of a projection stage (the paper gives no rule)."""
     window: int = 10
@@ -217,6 +217,10 @@ class AdversarialConfig:
     """d⁰ as a multiple of the desired budget."""
     initial_measured: bool = True
     """Raise d⁰ to the first measured cost where that is larger."""
+    patience: float = 0.25
+    """Fraction of training until which budgets are no tighter than on a line from d⁰ to the desired
+    ones, and min-cost stages go no further: what a policy learns while it is cheap to learn it keeps;
+    0 for none [0]."""
     deadline: float = 0.5
     """Fraction of training by which d has come down to the desired budget, on a line from d⁰ if the
     stages are slower than that and no convergence has steered it; 0 for never: a run that is too
@@ -228,7 +232,8 @@ class AdversarialConfig:
     """Relative change below which a value counts as converged."""
     noise: float = 1.0
     """With `cycle`, changes within so many of their standard errors count as none, too: where costs
-    are noisy, no two cycles agree to the tolerance [0]."""
+    are noisy, no two cycles agree to the tolerance; and a mean cost that is over its budget by less
+    moves the budget but does not begin a projection [0]."""
     finish: float = 0.005
     """δ_d: largest |mean cost − desired| / desired at which a convergence ends the search."""
     margin: float = 0.005
@@ -252,7 +257,8 @@ class AdversarialConfig:
     guard_satisfied: bool = True
     """In min-cost, limit satisfied costs to their desired budget [no]."""
     skip_satisfied: bool = True
-    """Skip min-cost when no cost is over its desired budget [no for one cost]."""
+    """Skip min-cost when no cost is over its desired budget, and end it when none is any more [no
+    for one cost]."""
     monotone: bool = True
     """After min-cost, d ← min(d, max(mean cost, desired budget or where events have steered it))
     [d ← mean cost]."""

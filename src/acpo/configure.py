@@ -34,7 +34,7 @@ _POSITIVE = {
 _AT_MOST_ONE = {
     "advantage.discount", "advantage.trace", "advantage.cost_discount", "advantage.cost_trace",
     "ppo.final_learning_rate", "ppo.clip", "interior_point.gain", "trust_region.backtrack", "curriculum.end",
-    "adversarial.deadline", "adversarial.settle",
+    "adversarial.patience", "adversarial.deadline", "adversarial.settle",
 }  # fmt: skip
 _MAY_BE_NEGATIVE = {"network.log_std"}
 
@@ -333,6 +333,7 @@ def paper(algo: str, domain: Domain) -> dict[str, Any]:
             "adversarial.min_cost": 10 if quadruped else 5,
             "adversarial.convergence": "queue",
             "adversarial.noise": 0.0,
+            "adversarial.patience": 0.0,
             "adversarial.deadline": 0.0,
             "adversarial.settle": 0.0,
             "adversarial.guard_satisfied": False,

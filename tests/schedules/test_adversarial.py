@@ -27,6 +27,7 @@ SHORT = replace(
         "adversarial.margin": 0.0,
         "adversarial.lowered": 0.5,
         "adversarial.raised": 1.5,
+        "adversarial.patience": 0.0,
         "adversarial.deadline": 0.0,
         "adversarial.settle": 0.0,
     },
@@ -148,6 +149,41 @@ def test_budgets_come_down_by_the_deadline():
     np.testing.assert_allclose(update(steered, [1.0, 11.0], 900, config)[0].budgets, [12.0])
 
 
+# 1000 iterations, patience for 200. d⁰ is 30 and d_des 10: after 50 of them 25 is wanted, after 150 15.
+PATIENT = replace(SHORT, {"adversarial.patience": 0.2, "rollout.batch": 100, "steps": 100_000})
+
+
+@pytest.mark.parametrize(
+    ("iteration", "stage"),
+    [(50, MAX_REWARD), (150, MIN_COST), (500, MIN_COST)],
+)
+def test_min_cost_is_skipped_for_what_is_within_the_patience(iteration, stage):
+    # Costs 18, 18 and 18.
+    before = ending_max_reward(3.0, 5.0, [36.0], start=[30.0], budgets=[30.0])
+    state, problem = update(before, [3.0, 18.0], iteration, PATIENT)
+    assert int(state.stage) == stage
+    assert int(state.cycles) == (stage == MAX_REWARD)
+
+
+@pytest.mark.parametrize(("iteration", "expected"), [(50, 25.0), (150, 15.0), (500, 12.0)])
+def test_min_cost_goes_no_further_than_the_patience(iteration, expected):
+    # Costs 13 and 11, mean 12: below 15 the stage had nothing to do any more.
+    before = state_of(
+        stage=MIN_COST, stage_length=2, stage_mean=[5.0, 13.0], start=[30.0], budgets=[30.0], config=PATIENT
+    )
+    state, _ = update(before, [5.0, 11.0], iteration, PATIENT)
+    assert int(state.stage) == MAX_REWARD
+    np.testing.assert_allclose(state.budgets, [expected], rtol=1e-6)
+
+
+def test_an_early_event_lowers_budgets_no_further_than_the_patience():
+    # Mean cost 20 in the queue: 20 + (10 − 20) = 10, but 15 is what is wanted after 150 iterations.
+    before = converging(20.0, start=[30.0])
+    state, _ = update(before, [6.0, 20.0], 150, PATIENT)
+    assert int(state.events) == 1
+    np.testing.assert_allclose(state.budgets, [15.0], rtol=1e-6)
+
+
 # The end of max-reward.
 
 
@@ -254,6 +290,22 @@ def test_the_papers_budget_after_min_cost_is_the_bare_mean(measured, expected):
     assert one(state.budgets) == expected
 
 
+def test_min_cost_ends_when_nothing_is_over_the_desired_budget():
+    # Of its two updates one is made; its cost is 9.5 (the paper's stage goes on).
+    before = state_of(stage=MIN_COST, stage_length=1, budgets=[14.0], reward_budget=5.0)
+    for config, cost, stage in [
+        (SHORT, 9.5, MAX_REWARD),
+        (SHORT, 10.5, MIN_COST),
+        (PAPER, 9.5, MIN_COST),
+    ]:
+        state, _ = update(before, [5.0, cost], config=config)
+        assert int(state.stage) == stage
+        assert one(state.budgets) == (10.0 if stage == MAX_REWARD else 14.0)
+    # Not before it has made one: the measurement at its beginning is of the stage before.
+    fresh_stage = state_of(stage=MIN_COST, stage_length=0, budgets=[14.0])
+    assert int(update(fresh_stage, [5.0, 9.5])[0].stage) == MIN_COST
+
+
 def test_a_cycle_remembers_the_reward_budget_and_the_cost_after_min_cost():
     state, _ = update(ending_min_cost(14.0), [5.0, 16.0])
     np.testing.assert_allclose(state.cycle, [6.0, 15.0])
@@ -293,6 +345,19 @@ def test_a_convergence_above_the_desired_cost_lowers_the_budget_and_projects():
     assert float(state.anchor) == 42.0
     assert int(state.queue_filled) == 0
     assert int(state.cycles) == 0
+
+
+@pytest.mark.parametrize(("last", "stage"), [(14.0, PROJECTION), (18.0, MAX_REWARD)])
+def test_what_may_be_noise_moves_the_budget_without_a_projection(last, stage):
+    # The queue holds 12, 12, 12 and the last: mean 12.5, deviation 0.87, standard error 0.43, much
+    # less than 2.5; or mean 13.5, deviation 2.6, standard error 1.3. Ten of those errors are 4.3 and 13.
+    before = converging(12.0, cycle_error=[100.0, 100.0])
+    config = replace(SHORT, {"adversarial.noise": 5.0 if stage == PROJECTION else 10.0})
+    state, _ = update(before, [6.0, last], config=config)
+    assert int(state.events) == 1
+    assert int(state.stage) == stage
+    after_min_cost = (12.0 + last) / 2
+    np.testing.assert_allclose(state.budgets, [after_min_cost + 10 - (36 + last) / 4], rtol=1e-5)
 
 
 def test_the_gain_scales_the_step():

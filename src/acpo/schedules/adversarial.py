@@ -29,6 +29,8 @@ class AdversarialState(NamedTuple):
     """[K] d_des, less the margin"""
     start: jax.Array
     """[K] d⁰"""
+    wanted: jax.Array
+    """[K] what min-cost stages go for: on a line from d⁰ to d_des while there is patience, then d_des"""
     budgets: jax.Array
     """[K] d"""
     aim: jax.Array
@@ -43,7 +45,7 @@ class AdversarialState(NamedTuple):
     stage_length: jax.Array
     """[] int: updates the present stage has made"""
     violated: jax.Array
-    """[K] bool: costs over their desired budget when the min-cost stage began"""
+    """[K] bool: costs over what is wanted of them when the min-cost stage began"""
     queue: jax.Array
     """[W, 1 + K] the last measured returns, oldest first"""
     queue_filled: jax.Array
@@ -76,6 +78,7 @@ def init(config: Config, desired: jax.Array, policy: Policy) -> AdversarialState
     return AdversarialState(
         desired=desired,
         start=start,
+        wanted=desired,
         budgets=start,
         aim=desired,
         reward_budget=jnp.zeros(()),
@@ -132,11 +135,11 @@ def stage_variances(state: AdversarialState) -> jax.Array:
 def end_max_reward(
     settings: AdversarialConfig, state: AdversarialState, settling: jax.Array
 ) -> AdversarialState:
-    """g ← mean(D_R); go to min-cost, or skip it when nothing is over its desired budget or the
-    training is in its last part."""
+    """g ← mean(D_R); go to min-cost, or skip it when nothing is over what is wanted or the training is
+    in its last part."""
     means = state.stage_mean
     variance = stage_variances(state)[0]
-    violated = means[1:] > state.desired
+    violated = means[1:] > state.wanted
     state = state._replace(
         reward_budget=means[0],
         reward_noise=jnp.sqrt(variance),
@@ -150,11 +153,16 @@ def end_max_reward(
     return choose(jnp.any(violated) & ~settling, to_min_cost, end_cycle(state))
 
 
+def at_least(state: AdversarialState, budgets: jax.Array) -> jax.Array:
+    """`budgets` [K], or what is wanted while that is still above the desired ones."""
+    return jnp.where(state.wanted > state.desired, jnp.maximum(budgets, state.wanted), budgets)
+
+
 def end_min_cost(settings: AdversarialConfig, state: AdversarialState) -> AdversarialState:
-    """d ← mean(D_C), kept from rising and from undercutting the desired budget; go to max-reward."""
+    """d ← mean(D_C), kept from rising and from undercutting what is wanted; go to max-reward."""
     budgets = state.stage_mean[1:]
     if settings.monotone:
-        budgets = jnp.minimum(state.budgets, jnp.maximum(budgets, state.aim))
+        budgets = jnp.minimum(state.budgets, jnp.maximum(budgets, at_least(state, state.aim)))
     return end_cycle(state._replace(budgets=budgets))
 
 
@@ -188,18 +196,22 @@ def queue_settled(settings: AdversarialConfig, state: AdversarialState) -> jax.A
     return full & jnp.all(highest - lowest <= tolerances(settings, highest, state.desired))
 
 
-def queue_means(state: AdversarialState) -> jax.Array:
-    """[1 + K] means of the part of the queues measured since the last event."""
+def queue_means(state: AdversarialState) -> tuple[jax.Array, jax.Array]:
+    """[1 + K] means of the part of the queues measured since the last event, and their standard errors."""
     size = state.queue.shape[0]
-    recent = jnp.arange(size) >= size - state.queue_filled
-    return jnp.sum(jnp.where(recent[:, None], state.queue, 0.0), axis=0) / jnp.maximum(state.queue_filled, 1)
+    recent = (jnp.arange(size) >= size - state.queue_filled)[:, None]
+    count = jnp.maximum(state.queue_filled, 1)
+    means = jnp.sum(jnp.where(recent, state.queue, 0.0), axis=0) / count
+    scatter = jnp.sum(jnp.where(recent, (state.queue - means) ** 2, 0.0), axis=0)
+    return means, jnp.sqrt(scatter) / count
 
 
 def converge(settings: AdversarialConfig, state: AdversarialState, policy: Policy) -> AdversarialState:
     """A convergence event: done, or a step of the budgets towards the desired ones."""
-    cost = queue_means(state)[1:]
-    error = state.desired - cost
-    near = jnp.abs(error) <= settings.finish * state.desired + SMALL
+    means, errors = queue_means(state)
+    error = state.desired - means[1:]
+    nearly = settings.finish * state.desired + SMALL
+    near = jnp.abs(error) <= nearly
     over = (error < 0) & ~near
     # A cost that stays under a budget already as loose as it gets does not bind: nothing to steer.
     highest = settings.raised * state.desired
@@ -209,7 +221,7 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
 
     gains = jnp.where(over, settings.gain, jnp.where(under & ~too_high, settings.gain_under, 0.0))
     moved = state.budgets + gains * error
-    lowest = settings.lowered * state.desired
+    lowest = at_least(state, settings.lowered * state.desired)
     budgets = jnp.clip(moved, jnp.minimum(lowest, state.budgets), jnp.maximum(highest, state.budgets))
     arrived = state.budgets <= state.aim * (1 + settings.tolerance)
     aim = jnp.where(arrived, budgets, jnp.minimum(state.aim, budgets))
@@ -222,7 +234,9 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
         aim=jnp.where(done, state.aim, aim),
     )
     project = enter(state._replace(anchor=policy), PROJECTION)
-    return choose(too_high, project, enter(state, MAX_REWARD))
+    # The moved budgets are enough for what may be noise: a projection earns no reward.
+    surely = jnp.any(error < -jnp.maximum(nearly, settings.noise * errors[1:]))
+    return choose(surely, project, enter(state, MAX_REWARD))
 
 
 def alternate(
@@ -232,7 +246,11 @@ def alternate(
     after_max = choose(
         state.stage_length >= settings.max_reward, end_max_reward(settings, state, settling), state
     )
-    after_min = choose(state.stage_length >= settings.min_cost, end_min_cost(settings, state), state)
+    enough = state.stage_length >= settings.min_cost
+    if settings.skip_satisfied:
+        # Nothing is left to do, and what is below that is no use.
+        enough |= jnp.all(returns[1:] <= state.wanted) & (state.stage_length > 0)
+    after_min = choose(enough, end_min_cost(settings, state), state)
     arrived = jnp.all(returns[1:] <= state.budgets) & (state.stage_length > 0)
     left = arrived | (state.stage_length >= settings.projection)
     after_projection = choose(left, enter(state, MAX_REWARD), state)
@@ -248,6 +266,9 @@ def update(
     if settings.initial_measured:
         start = jnp.where(iteration == 0, jnp.maximum(state.start, returns[1:]), state.start)
         state = state._replace(start=start, budgets=jnp.where(iteration == 0, start, state.budgets))
+    share = iteration / config.iterations
+    wanted = line(state, share / settings.patience) if settings.patience else state.desired
+    state = state._replace(wanted=wanted)
     measured = measure(state, returns)
     settling = iteration >= (1 - settings.settle) * config.iterations
     if settings.convergence == "cycle":
@@ -266,7 +287,7 @@ def update(
     # iteration n_e, whose measurement is still of a policy made before it.
     state = choose(exploring, enter(measured, MAX_REWARD), after)
     if settings.deadline:
-        state = press(state, iteration / (settings.deadline * config.iterations))
+        state = press(state, line(state, share / settings.deadline))
     problem = select(
         state.stage,
         (
@@ -283,11 +304,15 @@ def update(
     return state._replace(stage_length=state.stage_length + 1), problem
 
 
-def press(state: AdversarialState, share: jax.Array) -> AdversarialState:
-    """d at most on the line from d⁰ to d_des, of which the `share` has passed, until an event steers it."""
-    line = state.start + jnp.clip(share, 0.0, 1.0) * (state.desired - state.start)
+def line(state: AdversarialState, share: jax.Array) -> jax.Array:
+    """[K] on the line from d⁰ to d_des, of which the `share` has passed."""
+    return state.start + jnp.clip(share, 0.0, 1.0) * (state.desired - state.start)
+
+
+def press(state: AdversarialState, highest: jax.Array) -> AdversarialState:
+    """d at most `highest` until an event steers it."""
     return state._replace(
-        budgets=jnp.where(state.events > 0, state.budgets, jnp.minimum(state.budgets, line))
+        budgets=jnp.where(state.events > 0, state.budgets, jnp.minimum(state.budgets, highest))
     )
 
 
@@ -295,7 +320,7 @@ def guards(settings: AdversarialConfig, state: AdversarialState) -> jax.Array:
     """[K] limits that keep the min-cost stage from trading a satisfied cost for a violated one."""
     if not settings.guard_satisfied:
         return jnp.full_like(state.desired, jnp.inf)
-    return jnp.where(state.violated, jnp.inf, state.desired)
+    return jnp.where(state.violated, jnp.inf, state.wanted)
 
 
 def report(state: AdversarialState) -> Report:

@@ -119,6 +119,7 @@ class TabularCMDP(DeviceTask):
             "interior_point.final_kappa": 0.1,
             # Nothing here is noisy enough to keep away from.
             "adversarial.margin": 0.0,
+            "adversarial.patience": 0.0,
             "adversarial.deadline": 0.5 if algo == "acpo" else 0.3,
             "curriculum.end": 0.35,
             # The Fisher matrix of a table holds visiting frequencies, a hundredth each.

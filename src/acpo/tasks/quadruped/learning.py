@@ -28,8 +28,6 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
         "critic.learning_rate": 3e-3,
         "ppo.passes": 2,
         "ppo.minibatch": 4096,
-        # The paper's bound of 1 is on costs of 1 a step; ours carry a factor of 0.1.
-        "interior_point.penalty_max": 10.0,
         "adversarial.max_reward": 20,
         "adversarial.min_cost": 10,
     }
