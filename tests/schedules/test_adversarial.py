@@ -160,7 +160,7 @@ PATIENT = replace(SHORT, {"adversarial.patience": 0.2, "rollout.batch": 100, "st
 def test_min_cost_is_skipped_for_what_is_within_the_patience(iteration, stage):
     # Costs 18, 18 and 18.
     before = ending_max_reward(3.0, 5.0, [36.0], start=[30.0], budgets=[30.0])
-    state, problem = update(before, [3.0, 18.0], iteration, PATIENT)
+    state, _ = update(before, [3.0, 18.0], iteration, PATIENT)
     assert int(state.stage) == stage
     assert int(state.cycles) == (stage == MAX_REWARD)
 
