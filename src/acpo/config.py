@@ -232,8 +232,8 @@ class AdversarialConfig:
     """Relative change below which a value counts as converged."""
     noise: float = 1.0
     """With `cycle`, changes within so many of their standard errors count as none, too: where costs
-    are noisy, no two cycles agree to the tolerance; and a mean cost that is over its budget by less
-    moves the budget but does not begin a projection [0]."""
+    are noisy, no two cycles agree to the tolerance. Budgets are steered by what is more than that of
+    a mean cost's deviation, and what is less begins no projection [0]."""
     finish: float = 0.005
     """δ_d: largest |mean cost − desired| / desired at which a convergence ends the search."""
     margin: float = 0.005
@@ -244,10 +244,10 @@ class AdversarialConfig:
     """k_p: step of the budgets at a convergence above the desired cost."""
     gain_under: float = 1.0
     """k: step of the budgets at a convergence below the desired cost."""
-    lowered: float = 0.8
+    lowered: float = 0.9
     """How far convergence events lower d, as a multiple of the desired budget: a policy that cannot
     follow at once must not find a far tighter budget when it can [0]."""
-    raised: float = 1.25
+    raised: float = 1.1
     """How far convergence events raise d, as a multiple of the desired budget: a cost that stays
     under it for want of use must not leave a budget too loose to bind when it is needed [∞]."""
     settle: float = 0.3

@@ -210,6 +210,9 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     """A convergence event: done, or a step of the budgets towards the desired ones."""
     means, errors = queue_means(state)
     error = state.desired - means[1:]
+    noise = settings.noise * errors[1:]
+    # What of the deviation is no noise: budgets that follow that would never stand still.
+    certain = jnp.sign(error) * jnp.maximum(jnp.abs(error) - noise, 0.0)
     nearly = settings.finish * state.desired + SMALL
     near = jnp.abs(error) <= nearly
     over = (error < 0) & ~near
@@ -220,7 +223,7 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     done = ~too_high & ~jnp.any(under)
 
     gains = jnp.where(over, settings.gain, jnp.where(under & ~too_high, settings.gain_under, 0.0))
-    moved = state.budgets + gains * error
+    moved = state.budgets + gains * certain
     lowest = at_least(state, settings.lowered * state.desired)
     budgets = jnp.clip(moved, jnp.minimum(lowest, state.budgets), jnp.maximum(highest, state.budgets))
     arrived = state.budgets <= state.aim * (1 + settings.tolerance)
@@ -235,7 +238,7 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     )
     project = enter(state._replace(anchor=policy), PROJECTION)
     # The moved budgets are enough for what may be noise: a projection earns no reward.
-    surely = jnp.any(error < -jnp.maximum(nearly, settings.noise * errors[1:]))
+    surely = jnp.any(error < -jnp.maximum(nearly, noise))
     return choose(surely, project, enter(state, MAX_REWARD))
 
 

@@ -20,6 +20,9 @@ def learner_settings(algo: str, num_envs: int) -> dict[str, Any]:
         "critic.learning_rate": 1e-3,
         "advantage.cost_discount": 0.995,
         "advantage.cost_trace": 0.97,
+        # A cost this noisy comes down slowly, and only while steps are large and actions vary.
+        "adversarial.patience": 0.1,
+        "adversarial.deadline": 0.3,
     }
     if algo not in TRUST_REGION:
         settings |= {"ppo.minibatch": 500, "ppo.passes": 5, "ppo.learning_rate": 1e-3}
