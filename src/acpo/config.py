@@ -232,8 +232,8 @@ class AdversarialConfig:
     """Relative change below which a value counts as converged."""
     noise: float = 1.0
     """With `cycle`, changes within so many of their standard errors count as none, too: where costs
-    are noisy, no two cycles agree to the tolerance. Budgets are steered by what is more than that of
-    a mean cost's deviation, and what is less begins no projection [0]."""
+    are noisy, no two cycles agree to the tolerance. Budgets are steered by that share of a
+    mean cost's deviation which is no noise, and less than so many errors begin no projection [0]."""
     finish: float = 0.005
     """δ_d: largest |mean cost − desired| / desired at which a convergence ends the search."""
     margin: float = 0.005

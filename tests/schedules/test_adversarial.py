@@ -223,9 +223,9 @@ def test_the_last_part_of_training_steers_after_every_max_reward(iteration, stag
     state, _ = update(before, [3.0, 16.0], iteration, config)
     assert int(state.stage) == stage
     # The cycle is over and steers the budget, the first though it is. The queue's 11.5, 11.5 and 16 have
-    # a mean of 13 with a standard error of √13.5/3: 20 − (3 − 1.2247).
+    # a mean of 13 with a standard error of √13.5/3, so 1 − (1.5/9) of 3 is believed: 20 − 2.5.
     assert int(state.events) == (stage == PROJECTION)
-    assert one(state.budgets) == pytest.approx(18.2247 if stage == PROJECTION else 20.0, rel=1e-5)
+    assert one(state.budgets) == pytest.approx(17.5 if stage == PROJECTION else 20.0, rel=1e-5)
 
 
 def test_min_cost_is_skipped_when_nothing_is_violated():
@@ -352,8 +352,9 @@ def test_a_convergence_above_the_desired_cost_lowers_the_budget_and_projects():
     ("noise", "last", "stage", "budget"),
     [
         # The queue holds 12, 12, 12 and 14: mean 12.5 with a standard error of √3/4. Five of those are
-        # 2.165, less than the excess of 2.5; d after min-cost is 13, then 13 − 0.335.
-        (5.0, 14.0, PROJECTION, 12.665),
+        # 2.165, less than the excess of 2.5, of which 1 − (2.165/2.5)² = ¼ is believed; d after min-cost
+        # is 13, then 13 − 0.625.
+        (5.0, 14.0, PROJECTION, 12.375),
         # 12, 12, 12 and 18: mean 13.5, error √27/4. Three of those, 3.897, are more than the excess: d
         # stays where min-cost left it.
         (3.0, 18.0, MAX_REWARD, 15.0),
@@ -444,19 +445,19 @@ def test_the_event_goes_by_the_mean_of_the_queue():
     config = replace(SHORT, {"adversarial.noise": 0.0, "adversarial.tolerance": 0.1})
     state, _ = update(converging(15.0, queue_cost=12.0, stage_cost=14.0), [6.0, 16.0], config=config)
     assert one(state.budgets) == pytest.approx(12.0)
-    # Its standard error is √12/4: 15 − (3 − 0.8660).
+    # Its standard error is √12/4, and 1 − 0.75/9 of 3 is believed: 15 − 2.75.
     config = replace(config, {"adversarial.noise": 1.0})
     state, _ = update(converging(15.0, queue_cost=12.0, stage_cost=14.0), [6.0, 16.0], config=config)
-    assert one(state.budgets) == pytest.approx(12.8660, rel=1e-5)
+    assert one(state.budgets) == pytest.approx(12.25)
 
 
 def test_only_the_part_of_the_queue_since_the_last_event_counts():
     # One old row of (0, 1000) stays in the queue of four but only two rows are since the event:
-    # (14 + 16)/2 = 15, with a standard error of √2/2 → d = 15 − (5 − 0.7071).
+    # (14 + 16)/2 = 15, with a standard error of √2/2 → d = 15 − 5·(1 − 0.5/25).
     state = converging(15.0, stage_cost=14.0)._replace(
         queue=jnp.array([[0, 1000.0], [0, 1000.0], [0, 1000.0], [6.0, 14.0]]), queue_filled=jnp.int32(1)
     )
-    assert one(update(state, [6.0, 16.0])[0].budgets) == pytest.approx(10.7071, rel=1e-5)
+    assert one(update(state, [6.0, 16.0])[0].budgets) == pytest.approx(10.1)
 
 
 @pytest.mark.parametrize(

@@ -211,8 +211,9 @@ def converge(settings: AdversarialConfig, state: AdversarialState, policy: Polic
     means, errors = queue_means(state)
     error = state.desired - means[1:]
     noise = settings.noise * errors[1:]
-    # What of the deviation is no noise: budgets that follow that would never stand still.
-    certain = jnp.sign(error) * jnp.maximum(jnp.abs(error) - noise, 0.0)
+    # Budgets that follow noise never stand still: the square of a deviation, less that of its noise,
+    # over itself is the share to believe.
+    certain = error * jnp.maximum(1 - (noise / (jnp.abs(error) + SMALL)) ** 2, 0.0)
     nearly = settings.finish * state.desired + SMALL
     near = jnp.abs(error) <= nearly
     over = (error < 0) & ~near

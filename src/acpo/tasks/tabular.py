@@ -94,7 +94,7 @@ class TabularCMDP(DeviceTask):
         """Exact representation: linear networks on a one-hot are tables, and nothing is discounted."""
         # Budgets that are steered to half a per cent have to be measured to that; a trust region's step
         # costs a hundred sweeps over the batch.
-        envs = 1600 if algo == "acpo" else 400 if algo in TRUST_REGION else 800
+        envs = 1600 if algo == "acpo" else 400 if algo in TRUST_REGION else 640
         batch = envs * self.horizon
         # Under loose budgets a table becomes certain of what it will not be allowed, and hardly comes
         # back: budgets have to be tight while there is still entropy, of which the bonus's last goes
@@ -117,8 +117,11 @@ class TabularCMDP(DeviceTask):
             # An optimum lies on its limits, so the barrier has to harden; but returns are known to
             # 1 % here, and what noise makes of a harder one is a switch.
             "interior_point.final_kappa": 0.1,
-            # Nothing here is noisy enough to keep away from.
-            "adversarial.margin": 0.0,
+            # Returns are known to a third of a per cent in the mean of a stage: budgets may follow that.
+            "adversarial.noise": 0.0,
+            "adversarial.margin": 0.001,
+            "adversarial.lowered": 0.8,
+            "adversarial.raised": 1.25,
             "adversarial.patience": 0.0,
             "adversarial.deadline": 0.5 if algo == "acpo" else 0.3,
             "curriculum.end": 0.35,
