@@ -117,11 +117,12 @@ class TabularCMDP(DeviceTask):
             # An optimum lies on its limits, so the barrier has to harden; but returns are known to
             # 1 % here, and what noise makes of a harder one is a switch.
             "interior_point.final_kappa": 0.1,
-            # Returns are known to a third of a per cent in the mean of a stage: budgets may follow that.
+            # Returns are known to a third of a per cent in the mean of a stage: budgets may follow that,
+            # but not wander off where a cost does not bind.
             "adversarial.noise": 0.0,
+            "adversarial.gain_under": 0.5,
             "adversarial.margin": 0.001,
             "adversarial.lowered": 0.8,
-            "adversarial.raised": 1.25,
             "adversarial.patience": 0.0,
             "adversarial.deadline": 0.5 if algo == "acpo" else 0.3,
             "curriculum.end": 0.35,
