@@ -79,6 +79,8 @@ def environment(compiled):
         | {name.upper(): str(value) for name, value in compiled.items()}
         | {
             "JAX_PLATFORMS": "cpu",
+            # jaxlib 0.10.1 logs every program it finds in such a place as an error, more than a pipe holds.
+            "TF_CPP_MIN_LOG_LEVEL": "3",
             "PYTHONPATH": os.pathsep.join(str(TESTS / name) for name in ("tasks", "training", "runs")),
         }
     )
